@@ -1,0 +1,139 @@
+"""The codec contract: one wire protocol, sans-IO, both sides.
+
+A codec does no I/O, starts no task and reads no clock. It is two small state machines over bytes: the
+:class:`AgentSide` (we are the agent) and the :class:`HostSide` (we drive one). It holds no truth: everything it
+remembers can be fed to it again from the log. Lines reach it from :mod:`agentwire.codec.framing`, without their
+line feed and valid UTF-8; what it writes ends with a line feed.
+
+A third party registers a :class:`Codec` under the entry point group ``agentwire.codecs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from agentwire.codec.fidelity import Fidelity
+from agentwire.codec.framing import LineFault
+from agentwire.commands import Command, Done, JsonId, Outcome, Refusal
+from agentwire.events import Event
+from agentwire.log.record import Record
+from agentwire.policy import Policy
+
+
+class View(Protocol):
+    """What an agent side may look at, read-only, for checks that its wire orders before others."""
+
+    def has_session(self, session: str) -> bool:
+        """Whether this process has that session open."""
+        ...
+
+    def turn_active(self, session: str = "") -> bool:
+        """Whether a turn runs in that session, or (empty) in any."""
+        ...
+
+    def pending(self, request: str, session: str = "") -> bool:
+        """Whether an approval or host tool request with that id waits for an answer."""
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """Whether the path is an existing directory."""
+        ...
+
+
+class Request(Struct):
+    """A line that the agent side read: a command to carry out, or what is wrong with the line.
+
+    ``token`` is the codec's own (an id to echo); the connection gives the request back with the outcome.
+    """
+
+    command: Command | None
+    refusal: Refusal | None = None
+    token: Any = None
+    session: str = ""
+
+
+class Directive(Struct):
+    """What rendering asks of the connection beside writing: ``consumed`` records of the batch are rendered.
+
+    ``hold_ms``: write nothing more of this session until that long after the last outcome was written, then go on
+    with the rest. ``exit_status``: write what there is, then end the process with it.
+    """
+
+    consumed: int
+    hold_ms: int | None = None
+    exit_status: int | None = None
+
+
+class AgentSide(Protocol):
+    """We are the agent: lines in become requests, outcomes and records become lines out. One per connection."""
+
+    def receive(self, line: bytes | LineFault, view: View) -> Request | None:
+        """Read one line. None: the wire says to ignore it."""
+        ...
+
+    def outcome(self, request: Request, outcome: Outcome, out: bytearray) -> Directive | None:
+        """Append the answer to ``request``, if the wire has one. Called exactly once per request."""
+        ...
+
+    def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
+        """Append the lines for ``records`` of one session. None: all were rendered."""
+        ...
+
+    def feed(self, session: str, records: Sequence[Record]) -> None:
+        """Learn from ``records`` what is needed to render later ones, without writing."""
+        ...
+
+    def fatal(self, refusal: Refusal, out: bytearray) -> None:
+        """Append what the wire says when the process cannot start (code ``config`` mostly); may append nothing."""
+        ...
+
+
+class Heard(Struct):
+    """An event that a host side read, with what the wire tells of its place."""
+
+    event: Event
+    session: str = ""
+    ref: JsonId = None
+    """The ``ref`` of the turn it belongs to; None outside a turn."""
+    origin: str = ""
+
+
+class Answered(Struct):
+    """The outcome of a command that a host side sent; ``command`` is the command's number from :meth:`send`."""
+
+    command: int
+    result: Done | Refusal
+
+
+class HostSide(Protocol):
+    """We drive an agent: commands become lines, lines become events. It tolerates all that a real peer may send."""
+
+    def send(self, command: Command, out: bytearray) -> int | Refusal:
+        """Append the line for ``command``. Gives its number, or says why this wire cannot carry it."""
+        ...
+
+    def receive(self, line: bytes | LineFault) -> list[Heard | Answered]:
+        """Read one line of the agent. What the bus has no word for becomes :class:`agentwire.events.Unknown`."""
+        ...
+
+    def close(self) -> list[Heard | Answered]:
+        """The agent's output ended: what follows from that (a turn without end is failed)."""
+        ...
+
+
+class Codec(Struct, frozen=True):
+    """One wire. What an entry point in the group ``agentwire.codecs`` names."""
+
+    name: str
+    summary: str
+    agent: Callable[[], AgentSide]
+    host: Callable[[], HostSide]
+    policy: Policy
+    fidelity: Fidelity
+    max_line: int = 8 * 1024 * 1024
+    """Longest line the agent side reads, in bytes without its line feed; a host reads up to 64 MiB."""
+    schemas: Callable[[], dict[str, Any]] | None = None
+    """JSON Schemas of the wire, both directions: file name to schema, for ``agentwire schema``."""

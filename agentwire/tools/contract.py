@@ -1,0 +1,128 @@
+"""The tool contract: what an agent can call.
+
+A tool is an object with a name, a JSON Schema and an async ``run``. It is never run before its call was judged
+(:mod:`agentwire.approvals`), and always inside the call's own cancel scope: being cancelled must leave nothing
+running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from agentwire.events import Category, Diff, Display, Image, ImageInput, SubagentTask, ToolSpec, Usage
+
+
+class ToolResult(Struct, omit_defaults=True):
+    """What a tool gives back. ``output`` is what the model reads; ``display`` what a person is shown instead."""
+
+    output: str
+    is_error: bool = False
+    display: Display | UnsetType = UNSET
+    images: list[Image] = []
+    metadata: dict[str, Any] | UnsetType = UNSET
+    details: Raw | UnsetType = UNSET
+    retryable: bool = False
+
+
+class ToolError(Exception):
+    """The tool could not do it. The text goes to the model as an error result; it is no fault of the program."""
+
+
+class SubagentReport(Struct):
+    """How one subagent of Spawn ended."""
+
+    name: str
+    ok: bool
+    text: str
+    turns: int
+    usage: Usage
+
+
+class ReadCache:
+    """What a session's tools have read: path to (mtime in ns, offset, limit) and what Edit may rely on.
+
+    A plain LRU of at most ``size`` entries, one per session.
+    """
+
+    def __init__(self, size: int = 100) -> None:
+        self.size = size
+        self.entries: dict[str, Any] = {}
+
+
+class ToolContext:
+    """What a running call may use. One per call."""
+
+    def __init__(
+        self,
+        *,
+        workspace: Path,
+        cache: ReadCache,
+        outside_allowed: bool = False,
+        image_input: ImageInput = "unknown",
+        compaction: Literal["off", "safe", "full"] = "safe",
+        environ: Mapping[str, str] | None = None,
+        output: Callable[[str, str], None] | None = None,
+        spawn: Callable[[list[SubagentTask]], Awaitable[list[SubagentReport]]] | None = None,
+        call_id: str = "",
+        session: str = "",
+    ) -> None:
+        self.workspace = workspace
+        """Absolute, resolved. Relative paths of arguments are relative to it."""
+        self.cache = cache
+        self.outside_allowed = outside_allowed
+        """This call was approved (or freed by mode yolo) to leave the workspace."""
+        self.image_input = image_input
+        self.compaction = compaction
+        self.environ = environ
+        """Environment for child processes: ours without provider keys; None: an empty one is not meant, use
+        :func:`agentwire.tools.children.environment`."""
+        self.output = output or (lambda delta, stream: None)
+        """Live output: ``output(text, "stdout" | "stderr")``."""
+        self.spawn = spawn
+        self.call_id = call_id
+        self.session = session
+
+
+class Tool:
+    """Base of all tools. Subclass it, or make one from a function with :func:`agentwire.tool`."""
+
+    name: str = ""
+    description: str = ""
+    category: Category = "exec"
+    parameters: dict[str, Any] = {"type": "object", "properties": {}}  # noqa: RUF012 - overridden, never changed
+    overlaps: bool = False
+    """May run beside other calls of its step (it only reads)."""
+    output_limit: int = 50_000
+    """Longer output is cut in the middle; see :mod:`agentwire.tools.output`."""
+
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return ToolSpec(self.name, self.description, self.parameters)
+
+    def available(self, context: ToolContext) -> bool:
+        """Whether the tool is offered in this session's present state."""
+        return True
+
+    def describe(self, arguments: dict[str, Any]) -> str:
+        """One line for a person; ``arguments`` may be wrong or empty, this never raises."""
+        raise NotImplementedError
+
+    def paths(self, arguments: dict[str, Any]) -> list[str]:
+        """Files or folders the call names, as given; approval checks where they resolve to."""
+        return []
+
+    def command(self, arguments: dict[str, Any]) -> str:
+        """The command line a person is asked about, if it is one."""
+        return ""
+
+    async def preview(self, arguments: dict[str, Any], context: ToolContext) -> Diff | None:
+        """The change the call would make, for the question; None if there is none to show. Never raises."""
+        return None
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Do it. Raises :class:`ToolError` for what went wrong; anything else is a bug and is reported as one."""
+        raise NotImplementedError
