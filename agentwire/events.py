@@ -347,6 +347,9 @@ class CallReady(Event):
     description: str = ""
     """One line for a person; ``""`` for an unknown tool."""
     locations: list[Location] = []
+    barred: bool = False
+    """Never judged nor run: the model wrote it badly, or the tool is not to be had in this session. The model
+    reads why; hosts are not shown the call."""
 
 
 class ApprovalRequested(Event):

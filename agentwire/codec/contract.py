@@ -11,16 +11,19 @@ A third party registers a :class:`Codec` under the entry point group ``agentwire
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from agentwire.codec.fidelity import Fidelity
 from agentwire.codec.framing import LineFault
-from agentwire.commands import Command, Done, JsonId, Outcome, Refusal
-from agentwire.events import Event
+from agentwire.codec.heard import Answered as Answered
+from agentwire.codec.heard import Heard as Heard
+from agentwire.commands import Command, Outcome, Refusal
 from agentwire.log.record import Record
 from agentwire.policy import Policy
+
+if TYPE_CHECKING:
+    from agentwire.codec.fidelity import Fidelity
 
 
 class View(Protocol):
@@ -43,7 +46,7 @@ class View(Protocol):
         ...
 
 
-class Request(Struct):
+class Request(Struct, gc=False):
     """A line that the agent side read: a command to carry out, or what is wrong with the line.
 
     ``token`` is the codec's own (an id to echo); the connection gives the request back with the outcome.
@@ -91,23 +94,6 @@ class AgentSide(Protocol):
         ...
 
 
-class Heard(Struct):
-    """An event that a host side read, with what the wire tells of its place."""
-
-    event: Event
-    session: str = ""
-    ref: JsonId = None
-    """The ``ref`` of the turn it belongs to; None outside a turn."""
-    origin: str = ""
-
-
-class Answered(Struct):
-    """The outcome of a command that a host side sent; ``command`` is the command's number from :meth:`send`."""
-
-    command: int
-    result: Done | Refusal
-
-
 class HostSide(Protocol):
     """We drive an agent: commands become lines, lines become events. It tolerates all that a real peer may send."""
 
@@ -132,7 +118,8 @@ class Codec(Struct, frozen=True):
     agent: Callable[[], AgentSide]
     host: Callable[[], HostSide]
     policy: Policy
-    fidelity: Fidelity
+    fidelity: Callable[[], Fidelity]
+    """What the wire does to every event and field; a factory, for serving needs no table."""
     max_line: int = 8 * 1024 * 1024
     """Longest line the agent side reads, in bytes without its line feed; a host reads up to 64 MiB."""
     schemas: Callable[[], dict[str, Any]] | None = None

@@ -17,8 +17,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from agentwire.events import CallArgumentsDelta, CallRef, CallStarted, ReasoningDelta, TextDelta, ToolSpec, Usage
 from agentwire.messages import Message
 
-StreamEvent = TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta
-"""What ``emit`` takes. Call ids are the service's own here; the loop makes them unique."""
+StreamEvent = TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta | Usage
+"""What ``emit`` takes. Call ids are the service's own here; the loop makes them unique. A :class:`Usage` is what
+the service has reported of this request so far: it is what a stopped or broken request is accounted with."""
 
 Emit = Callable[[StreamEvent], None]
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import encode
 
 from agentwire.events import Category, Diff, Display, Image, ImageInput, SubagentTask, ToolSpec, Usage
+from agentwire.text import scrub
 
 
 class ToolResult(Struct, omit_defaults=True):
@@ -42,15 +44,45 @@ class SubagentReport(Struct):
     usage: Usage
 
 
-class ReadCache:
-    """What a session's tools have read: path to (mtime in ns, offset, limit) and what Edit may rely on.
+class FileSeen(Struct, frozen=True):
+    """What a session's model knows of a file."""
 
-    A plain LRU of at most ``size`` entries, one per session.
-    """
+    stamp: tuple[int, int]
+    """Modification time in nanoseconds and size in bytes when it was read or written."""
+    shown: tuple[int, int | None] | None = (0, None)
+    """Offset and limit (None: to the end) of the lines that stand in the conversation; None: no whole excerpt does."""
+
+
+class ReadCache:
+    """What a session's tools have read or written, by resolved path: the last ``size`` files used. One per session."""
 
     def __init__(self, size: int = 100) -> None:
         self.size = size
-        self.entries: dict[str, Any] = {}
+        self._files: dict[str, FileSeen] = {}
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def get(self, path: str) -> FileSeen | None:
+        """What is known of ``path``; asking counts as using it."""
+        seen = self._files.pop(path, None)
+        if seen is not None:
+            self._files[path] = seen
+        return seen
+
+    def put(self, path: str, seen: FileSeen) -> None:
+        """Remember ``path``; the file used longest ago is forgotten if there are too many."""
+        self._files.pop(path, None)
+        self._files[path] = seen
+        if len(self._files) > self.size:
+            del self._files[next(iter(self._files))]
+
+    def forget_contents(self) -> None:
+        """The conversation lost what was read (it was cleared or summarised): the next Read shows it in full again.
+
+        What Edit relies on, that the file was read and has not changed since, stays.
+        """
+        self._files = {path: FileSeen(seen.stamp, None) for path, seen in self._files.items()}
 
 
 class ToolContext:
@@ -108,8 +140,11 @@ class Tool:
         return True
 
     def describe(self, arguments: dict[str, Any]) -> str:
-        """One line for a person; ``arguments`` may be wrong or empty, this never raises."""
-        raise NotImplementedError
+        """One line for a person; ``arguments`` may be wrong or empty, this never raises.
+
+        By default the name and the arguments as compact JSON with sorted keys.
+        """
+        return f"{self.name}: {_compact(arguments)}"
 
     def paths(self, arguments: dict[str, Any]) -> list[str]:
         """Files or folders the call names, as given; approval checks where they resolve to."""
@@ -126,3 +161,14 @@ class Tool:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Do it. Raises :class:`ToolError` for what went wrong; anything else is a bug and is reported as one."""
         raise NotImplementedError
+
+
+def _compact(arguments: dict[str, Any]) -> str:
+    try:
+        return encode(arguments, order="sorted").decode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair somewhere inside: escape everything on the way there, then clean the whole.
+        import json
+
+        text = json.dumps(arguments, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return scrub(text)

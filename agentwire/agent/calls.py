@@ -1,0 +1,353 @@
+"""A step's calls: planned, judged, asked about, run, shown.
+
+The order of things is part of the protocol, so it is decided in plain functions and never left to the scheduler:
+questions go out in the model's order, an approved call is shown as running at the moment it is approved, calls that
+only read overlap, the others exclude each other and the earliest approved one goes first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import trio
+from msgspec import UNSET, Raw, UnsetType
+
+from agentwire.agent.toolbox import UNAVAILABLE
+from agentwire.approvals import Decision, Question, Verdict
+from agentwire.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    CallCancelled,
+    CallFinished,
+    CallOutputDelta,
+    CallReady,
+    CallRef,
+    CallRunning,
+    Category,
+    Location,
+    Notice,
+    SubagentTask,
+)
+from agentwire.text import scrub
+from agentwire.tools.contract import SubagentReport, Tool, ToolContext, ToolError, ToolResult
+from agentwire.tools.output import post_process
+from agentwire.tools.paths import inside, resolve
+
+if TYPE_CHECKING:
+    from agentwire.agent.turn import Turn
+
+logger = logging.getLogger("agentwire.calls")
+
+LIVE_OUTPUT_LIMIT = 1024 * 1024
+"""Bytes of live output shown per call; the result is not affected."""
+
+MALFORMED_NAME = (
+    "Malformed tool call: empty function name. Issue the call again with the name of one of the available tools."
+)
+MALFORMED_ID = "Malformed tool call: empty tool call id. Issue the call again."
+
+PROMPT_KINDS: dict[tuple[Category, bool], str] = {
+    ("info", False): "read",
+    ("info", True): "read_escape",
+    ("edit", False): "write",
+    ("edit", True): "write_escape",
+    ("exec", False): "exec",
+    ("exec", True): "exec",
+    ("mcp", False): "mcp",
+    ("mcp", True): "mcp",
+}
+
+
+class PlannedCall:
+    """One call of a step and how far it has come."""
+
+    def __init__(self, ref: CallRef, tool: Tool | None, arguments: dict[str, Any], category: Category) -> None:
+        self.ref = ref
+        self.tool = tool
+        self.arguments = arguments
+        self.category = category
+        self.outside = False
+        """One of its paths resolves to somewhere outside the workspace."""
+        self.path = ""
+        """The first path it names, resolved."""
+        self.barred = False
+        self.state: Literal["planned", "asked", "approved", "running", "done"] = "planned"
+        self.result = ToolResult("")
+        self.duration_ms: int | UnsetType = UNSET
+
+    @property
+    def overlaps(self) -> bool:
+        """May run beside any other call."""
+        return self.tool is None or self.tool.overlaps
+
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """The model's argument text as an object; None if it is none. Empty text is an empty object."""
+    if not text.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def plan(turn: Turn, ref: CallRef) -> PlannedCall:
+    """Find the tool of a call and show the call (``CallReady``)."""
+    arguments = parse_arguments(ref.arguments_text)
+    tool = turn.toolbox.find(ref.name)
+    category: Category = tool.category if tool else "exec"
+    call = PlannedCall(ref, tool, arguments or {}, category)
+    why = MALFORMED_NAME if not ref.name else ""
+    if tool is not None and not tool.available(_context(turn, call)):
+        why = UNAVAILABLE.format(name=ref.name)
+    if why:
+        call.barred, call.result = True, ToolResult(why, is_error=True)
+    locations = []
+    for given in tool.paths(call.arguments) if tool else ():
+        where = resolve(turn.session.workspace, given)
+        locations.append(Location(str(where)))
+        call.path = call.path or str(where)
+        call.outside = call.outside or not inside(turn.session.workspace, where)
+    turn.say(
+        CallReady(
+            ref.call_id,
+            ref.name,
+            ref.arguments_text,
+            UNSET if arguments is None else Raw(msgspec.json.encode(arguments, order="sorted")),
+            category,
+            scrub(tool.describe(call.arguments)) if tool else "",
+            locations,
+            call.barred,
+        )
+    )
+    turn.open_calls[ref.call_id] = ref.name
+    return call
+
+
+def _context(turn: Turn, call: PlannedCall, *, live: bool = False) -> ToolContext:
+    async def spawn(tasks: list[SubagentTask]) -> list[SubagentReport]:
+        return await turn.toolbox.spawn(turn, tasks)
+
+    session = turn.session
+    return ToolContext(
+        workspace=session.workspace,
+        cache=turn.toolbox.cache,
+        # A running call was allowed to go where it said it would; if that has moved since, the tool refuses.
+        outside_allowed=live and call.outside,
+        image_input=session.model.image_input,
+        compaction=session.model.compaction,
+        output=_LiveOutput(turn, call.ref.call_id) if live else None,
+        spawn=spawn if turn.toolbox.can_spawn(turn) else None,
+        call_id=call.ref.call_id,
+        session=session.id,
+    )
+
+
+class _LiveOutput:
+    """Shows what a running tool prints, up to the limit."""
+
+    def __init__(self, turn: Turn, call_id: str) -> None:
+        self._turn = turn
+        self._call_id = call_id
+        self._left = LIVE_OUTPUT_LIMIT
+
+    def __call__(self, delta: str, stream: str) -> None:
+        if self._left <= 0 or not delta or self._call_id not in self._turn.open_calls:
+            return
+        delta = scrub(delta)[: self._left]
+        self._left -= len(delta)
+        self._turn.say(CallOutputDelta(self._call_id, delta, stream))
+        if self._left <= 0:
+            self._turn.say(Notice("Live output of this call stops here; its result follows when it is done."))
+
+
+class CallBatch:
+    """The calls of one step on their way from planned to done."""
+
+    def __init__(self, turn: Turn, calls: Sequence[PlannedCall]) -> None:
+        self._turn = turn
+        self._calls = list(calls)
+        self._group: list[PlannedCall] = []
+        self._nursery: trio.Nursery | None = None
+        self._all_done = trio.Event()
+        self._results_last = turn.session.policy.calls == "reads_together"
+
+    async def run(self) -> None:
+        """Bring every call to its end."""
+        order = self._turn.session.policy.calls
+        if order == "parallel":
+            await self._together(self._calls)
+        else:
+            last = [call for call in self._calls if order == "reads_together" and call.overlaps]
+            for call in self._calls:
+                if call not in last:
+                    await self._together([call])
+            await self._together(last)
+        if self._results_last:
+            for call in self._calls:
+                if call.ref.call_id in self._turn.open_calls:
+                    self._show_result(call)
+
+    async def _together(self, calls: list[PlannedCall]) -> None:
+        if not calls:
+            return
+        self._group = calls
+        self._all_done = trio.Event()
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            for call in calls:
+                await self._judge(call)
+            self._start_what_can()
+            await self._all_done.wait()
+
+    # --- judging ---
+
+    async def _judge(self, call: PlannedCall) -> None:
+        if call.barred:
+            return self._finish(call)
+        verdict = self._verdict(call)
+        if verdict == "free":
+            call.state = "approved"
+            self._start_what_can()
+        elif verdict == "ask":
+            await self._ask(call)
+        else:
+            self._cancel(call, "refused", self._why_refused(call), by="policy")
+        return None
+
+    def _verdict(self, call: PlannedCall) -> Verdict:
+        turn, approvals = self._turn, self._turn.session.approvals
+        if turn.origin and not turn.session.policy.shows_subagents and approvals.mode != "yolo":
+            # The yes to the call that spawned this subagent covers what stays inside the workspace.
+            return "refuse" if call.outside else "free"
+        return approvals.judge(call.ref.name, call.category, outside=call.outside, also=turn.approved)
+
+    def _why_refused(self, call: PlannedCall) -> str:
+        if call.outside:
+            return f"{call.path} is outside the workspace"
+        return f"{call.ref.name} needs an approval that this host cannot give"
+
+    async def _ask(self, call: PlannedCall) -> None:
+        turn, tool = self._turn, call.tool
+        preview = await tool.preview(call.arguments, _context(turn, call)) if tool else None
+        call.state = "asked"
+        turn.say(
+            ApprovalRequested(
+                approval_id=call.ref.call_id,
+                call_id=call.ref.call_id,
+                name=call.ref.name,
+                category=call.category,
+                path=call.path,
+                command=scrub(tool.command(call.arguments)) if tool else "",
+                diff=preview if preview is not None else UNSET,
+                prompt_kind=PROMPT_KINDS[call.category, call.outside],  # type: ignore[arg-type]
+                offers_always=not call.outside and turn.session.policy.always_covers != "none",
+            )
+        )
+        turn.session.approvals.ask(
+            Question(
+                approval_id=call.ref.call_id,
+                call_id=call.ref.call_id,
+                name=call.ref.name,
+                category=call.category,
+                outside=call.outside,
+                settle=lambda decision: self._settled(call, decision),
+            )
+        )
+
+    def _settled(self, call: PlannedCall, decision: Decision) -> None:
+        verdict: Literal["allowed", "denied", "cancelled"] = "allowed" if decision.allowed else "denied"
+        self._turn.say(
+            ApprovalResolved(
+                call.ref.call_id,
+                call.ref.call_id,
+                "cancelled" if decision.cancelled else verdict,
+                decision.scope if decision.allowed else "",
+                decision.by,
+                decision.reason,
+            )
+        )
+        if decision.allowed:
+            call.state = "approved"
+            self._start_what_can()
+        else:
+            self._cancel(call, "client_gone" if decision.cancelled else "denied", decision.reason, by=decision.by)
+
+    def _cancel(self, call: PlannedCall, cause: str, reason: str, *, by: str) -> None:
+        reason = scrub(reason)
+        output = f"Tool denied: {reason}"
+        call.result = ToolResult(output, is_error=True)
+        self._turn.open_calls.pop(call.ref.call_id, None)
+        self._turn.say(CallCancelled(call.ref.call_id, cause, reason, call.ref.name, output))  # type: ignore[arg-type]
+        self._close(call)
+
+    # --- running ---
+
+    def _start_what_can(self) -> None:
+        busy = any(call.state == "running" and not call.overlaps for call in self._group)
+        for call in self._group:
+            if call.state != "approved" or (busy and not call.overlaps):
+                continue
+            busy = busy or not call.overlaps
+            call.state = "running"
+            self._turn.say(CallRunning(call.ref.call_id, call.ref.name))
+            if self._nursery is None:
+                raise RuntimeError("a call was approved outside its step")
+            self._nursery.start_soon(self._run, call)
+
+    async def _run(self, call: PlannedCall) -> None:
+        # Whoever else was approved in the same breath is shown as running before any result.
+        await trio.lowlevel.checkpoint()
+        began = trio.current_time()
+        call.result = await self._execute(call)
+        self._finish(call, round((trio.current_time() - began) * 1000))
+
+    async def _execute(self, call: PlannedCall) -> ToolResult:
+        tool = call.tool
+        if tool is None:
+            return ToolResult(f"Unknown tool: {call.ref.name}", is_error=True)
+        context = _context(self._turn, call, live=True)
+        try:
+            result = await tool.run(call.arguments, context)
+        except ToolError as error:
+            result = ToolResult(str(error), is_error=True)
+        except Exception as error:  # a tool's bug is the model's to read and the log's to explain
+            logger.exception("tool %s failed", call.ref.name)
+            result = ToolResult(f"{call.ref.name} failed: {type(error).__name__}: {error}", is_error=True)
+        result.output = post_process(scrub(result.output), tool.output_limit, context.compaction)
+        return result
+
+    def _finish(self, call: PlannedCall, duration_ms: int | UnsetType = UNSET) -> None:
+        call.duration_ms = duration_ms
+        if not self._results_last:
+            self._show_result(call)
+        self._close(call)
+
+    def _show_result(self, call: PlannedCall) -> None:
+        result = call.result
+        self._turn.open_calls.pop(call.ref.call_id, None)
+        self._turn.say(
+            CallFinished(
+                call.ref.call_id,
+                call.ref.name,
+                "error" if result.is_error else "ok",
+                result.output,
+                result.display,
+                result.images,
+                result.metadata,
+                result.details,
+                call.duration_ms,
+                result.retryable,
+            )
+        )
+
+    def _close(self, call: PlannedCall) -> None:
+        call.state = "done"
+        if all(other.state == "done" for other in self._group):
+            self._all_done.set()
+        else:
+            self._start_what_can()

@@ -1,0 +1,43 @@
+"""The default system prompt: where the agent is, and what the workspace asks of it."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import platform
+from pathlib import Path
+
+logger = logging.getLogger("agentwire.prompt")
+
+INSTRUCTIONS = "AGENTS.md"
+LONGEST_INSTRUCTIONS = 64 * 1024
+
+TEMPLATE = """\
+You are a capable assistant working for a person through tools. Use the tools to look before you answer and to act \
+when asked; say briefly what you did. If a tool is denied, respect that and say what you would need.
+
+Working directory: {workspace}
+Platform: {platform}
+Today's date: {date}"""
+
+
+def system_prompt(workspace: Path, today: datetime.date | None = None) -> str:
+    """Working directory, platform, date, and the workspace's AGENTS.md if it has one."""
+    text = TEMPLATE.format(
+        workspace=workspace,
+        platform=f"{platform.system()} {platform.release()}",
+        date=(today or datetime.date.today()).isoformat(),
+    )
+    instructions = _instructions(workspace)
+    return f"{text}\n\nInstructions of this workspace ({INSTRUCTIONS}):\n{instructions}" if instructions else text
+
+
+def _instructions(workspace: Path) -> str:
+    try:
+        data = (workspace / INSTRUCTIONS).read_bytes()[:LONGEST_INSTRUCTIONS]
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        logger.warning("cannot read %s: %s", workspace / INSTRUCTIONS, error)
+        return ""
+    return data.decode("utf-8", errors="replace").strip()

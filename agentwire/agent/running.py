@@ -1,0 +1,100 @@
+"""Running one turn from its start to its one end, whatever the agent does in between."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+from msgspec import UNSET
+
+from agentwire.agent.blocking import BlockingTurn
+from agentwire.agent.turn import Turn
+from agentwire.events import ApprovalResolved, ErrorInfo, Outcome, TurnFinished
+
+logger = logging.getLogger("agentwire.turn")
+
+STOPPED = "Cancelled by user"
+"""What hosts read on a call that a stop ended."""
+
+Run = Callable[[Turn], Awaitable[None]]
+
+
+def as_run(agent: Any) -> Run:
+    """Any agent as an async function of a turn: an object with ``run``, an async function, or a plain one.
+
+    A plain function runs in a thread and gets a :class:`~agentwire.agent.blocking.BlockingTurn`. Raises
+    ``TypeError`` for anything else.
+    """
+    run = getattr(agent, "run", agent)
+    if inspect.iscoroutinefunction(run) or getattr(run, "__agentwire_async__", False):
+        return run  # type: ignore[no-any-return]  # checked just now
+    if not callable(run):
+        raise TypeError(f"an agent is an async function of a turn, or has one called run; got {agent!r}")
+
+    async def in_thread(turn: Turn) -> None:
+        await trio.to_thread.run_sync(run, BlockingTurn(turn), abandon_on_cancel=True)
+
+    return in_thread
+
+
+async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -> None:
+    """Run an agent on a turn whose start is in the log already. Never raises but for a cancellation from outside.
+
+    ``ready`` is awaited first: what must be there before the first model request.
+    """
+    try:
+        with turn.scope:
+            await ready()
+            await run(turn)
+            turn.close_step()
+    except Exception as error:  # whatever an agent raises ends its turn, not the server
+        logger.exception("the agent failed")
+        turn.fail(ErrorInfo("internal_error", f"The agent failed: {describe(error)}"))
+    finally:
+        finish(turn)
+    if not turn.session.ephemeral:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(turn.session.log.sync)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line, groups by their first leaf."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def finish(turn: Turn) -> None:
+    """Settle what is open and append the turn's one end. Plain code: nothing can come between."""
+    session = turn.session
+    for question in session.approvals.open:
+        session.approvals.forget(question.approval_id)
+        turn.say(ApprovalResolved(question.approval_id, question.call_id, "cancelled", "", "stop", STOPPED))
+    turn.close_calls("stopped", STOPPED)
+    outcome: Outcome = "completed"
+    if turn.scope.cancelled_caught:
+        outcome = "cancelled"
+    elif turn.limit_reached:
+        outcome = "limit"
+    elif turn.error is not UNSET:
+        outcome = "failed"
+    turn.say(
+        TurnFinished(
+            outcome,
+            turn.answer,
+            turn.usage,
+            turn.error,
+            turn.finish_reason if outcome != "cancelled" else "",
+            turn.steps,
+        )
+    )
+    turn.over = True
+    session.active = None
+    turn.finished.set()
+    session.apply_held_config()
+    waiting, session.on_idle = session.on_idle, []
+    for call in waiting:
+        call()

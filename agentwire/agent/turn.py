@@ -1,0 +1,308 @@
+"""The turn, as an agent sees it: what was asked, what it may use, and how it answers.
+
+Saying something never waits: it is an append to the log. Calling a tool waits for the host's approval and for the
+tool. Any ``async def run(turn)`` can be an agent; the built-in one is :class:`agentwire.agent.loop.Agent`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+from msgspec import UNSET, Raw, UnsetType
+
+from agentwire.agent.calls import CallBatch, PlannedCall, plan
+from agentwire.commands import JsonId
+from agentwire.events import (
+    AnyEvent,
+    CallArgumentsDelta,
+    CallCancelled,
+    CallRef,
+    CallStarted,
+    ErrorInfo,
+    ErrorRaised,
+    Notice,
+    Part,
+    ReasoningDelta,
+    RetryScheduled,
+    StepFinished,
+    StepStarted,
+    Text,
+    TextDelta,
+    TurnStarted,
+    Usage,
+    UserJoined,
+)
+from agentwire.log.history import History
+from agentwire.log.record import Record
+from agentwire.messages import Message
+from agentwire.session import Session
+from agentwire.text import scrub
+from agentwire.tools.contract import ToolResult
+
+if TYPE_CHECKING:
+    from agentwire.agent.toolbox import Toolbox
+
+
+class TurnOver(RuntimeError):
+    """Something was said in a turn that has ended; it is not in the log."""
+
+
+class Turn:
+    """One user input being answered. Made by the server; an agent gets it as its only argument."""
+
+    def __init__(
+        self,
+        session: Session,
+        toolbox: Toolbox,
+        *,
+        number: int,
+        id: str,
+        ref: JsonId = None,
+        input: Sequence[Part] = (),
+        approved: frozenset[str] = frozenset(),
+        origin: str = "",
+    ) -> None:
+        self.session = session
+        self.toolbox = toolbox
+        self.number = number
+        self.id = id
+        self.ref = ref
+        self.input: list[Part] = list(input)
+        self.approved = approved
+        """Tools and categories that need no question in this turn."""
+        self.origin = origin
+        """Run id, if this is a subagent's turn."""
+        self.scope = trio.CancelScope()
+        self.finished = trio.Event()
+        """Set when the turn's end is in the log."""
+        self.over = False
+        self.started = 0
+        """Sequence number of the turn's first record."""
+        self.usage = Usage()
+        self.steps = 0
+        self.last_text = ""
+        self.finish_reason = ""
+        self.limit_reached = False
+        self.error: ErrorInfo | UnsetType = UNSET
+        """Why the turn failed; set by :meth:`fail`."""
+        self.open_calls: dict[str, str] = {}
+        """Calls that were shown and not closed: id to tool name."""
+        self.stream_ids: dict[str, str] = {}
+        """Call ids of the reply that just came: the service's to this session's."""
+        self._streaming = False
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._joined: list[str] = []
+        self._history = History() if origin else session.history
+        self._thread = threading.get_ident()
+        self._token = trio.lowlevel.current_trio_token()
+
+    # --- what was asked ---
+
+    @property
+    def prompt(self) -> str:
+        """The text of the input, its parts joined by line feeds."""
+        return "\n".join(part.text for part in self.input if isinstance(part, Text))
+
+    @property
+    def cancelled(self) -> bool:
+        """The turn was asked to stop. Awaiting anything will raise :class:`trio.Cancelled`."""
+        return self.scope.cancel_called
+
+    def messages(self) -> list[Message]:
+        """The conversation so far, this input included, as a model service reads it."""
+        return self._history.messages()
+
+    @property
+    def context(self) -> list[str]:
+        """Prior context that the host gave before the first prompt."""
+        return list(self.session.history.context)
+
+    def child(self, origin: str, input: Sequence[Part]) -> Turn:
+        """A subagent's turn within this one: the same log and number, its own origin and history."""
+        child = Turn(
+            self.session, self.toolbox, number=self.number, id=self.id, ref=self.ref, input=input,
+            approved=self.approved, origin=origin,
+        )  # fmt: skip
+        child._history.feed(Record(0, 0, TurnStarted(self.id, self.ref, list(input)), self.number))
+        return child
+
+    # --- answering ---
+
+    def say(self, event: AnyEvent) -> Record:
+        """Append an event of this turn to the log; raises :class:`TurnOver` after the turn's end."""
+        if self.over:
+            raise TurnOver("the turn has ended")
+        record = self.session.append(event, self.number, self.origin)
+        if self.origin:
+            self._history.feed(Record(record.seq, record.time, record.event, record.turn))
+        return record
+
+    def text(self, delta: str) -> None:
+        """Stream a piece of the answer. May be called from any thread."""
+        if threading.get_ident() != self._thread:
+            return trio.from_thread.run_sync(self.text, delta, trio_token=self._token)
+        if delta:
+            if not self._streaming:
+                self.begin_step()
+            delta = scrub(delta)
+            self._text.append(delta)
+            self.say(TextDelta(delta))
+        return None
+
+    def reasoning(self, delta: str) -> None:
+        """Stream a piece of reasoning, for display. May be called from any thread."""
+        if threading.get_ident() != self._thread:
+            return trio.from_thread.run_sync(self.reasoning, delta, trio_token=self._token)
+        if delta:
+            if not self._streaming:
+                self.begin_step()
+            delta = scrub(delta)
+            self._reasoning.append(delta)
+            self.say(ReasoningDelta(delta))
+        return None
+
+    def notice(self, text: str) -> None:
+        """Tell the person at the host something that nothing depends on."""
+        if threading.get_ident() != self._thread:
+            return trio.from_thread.run_sync(self.notice, text, trio_token=self._token)
+        self.say(Notice(scrub(text)))
+        return None
+
+    def stream(self, event: TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta) -> None:
+        """Show what a model service streams, as it is; the step was begun."""
+        if type(event) is TextDelta:
+            self._text.append(event.text)
+        self.say(event)
+
+    def fail(self, error: ErrorInfo) -> None:
+        """Say that the turn failed. Return from the agent after this; the first failure stands."""
+        if self.error is UNSET:
+            self.error = error
+            self.say(ErrorRaised(error))
+
+    def add_usage(self, usage: Usage) -> None:
+        """Account for tokens spent in this turn."""
+        self.usage = self.usage + usage
+
+    # --- steps ---
+
+    def begin_step(self, limit: int = 0) -> None:
+        """A model call begins. Called by itself when an agent speaks outside a step."""
+        self.say(StepStarted(self.steps, limit))
+        self.steps += 1
+        self._streaming = True
+        self._text.clear()
+        self._reasoning.clear()
+
+    def retry(self, scheduled: RetryScheduled) -> None:
+        """The model request of this step will be sent again: what it streamed so far is void."""
+        self.say(scheduled)
+        self._text.clear()
+        self._reasoning.clear()
+
+    def finish_step(
+        self,
+        *,
+        text: str | None = None,
+        reasoning: str | None = None,
+        calls: Sequence[CallRef] = (),
+        usage: Usage | UnsetType = UNSET,
+        finish_reason: str = "stop",
+        provider: str = "",
+        items: Sequence[Raw] = (),
+    ) -> None:
+        """The model's reply is complete. Text and reasoning default to what was streamed."""
+        self._streaming = False
+        self.last_text = "".join(self._text) if text is None else text
+        self.finish_reason = finish_reason
+        if usage is not UNSET:
+            self.add_usage(usage)
+        self.say(
+            StepFinished(
+                self.steps - 1,
+                self.last_text,
+                "".join(self._reasoning) if reasoning is None else reasoning,
+                list(calls),
+                usage,
+                finish_reason,
+                provider,
+                list(items),
+            )
+        )
+
+    def close_step(self) -> None:
+        """Finish the step that an agent began by speaking, if one is open."""
+        if self._streaming:
+            self.finish_step()
+
+    @property
+    def answer(self) -> str:
+        """The text of the last step, as far as it got."""
+        return "".join(self._text) if self._streaming else self.last_text
+
+    # --- user text during the turn ---
+
+    def join(self, text: str) -> None:
+        """The user added text (steer); it is read before the next model request."""
+        self._joined.append(text)
+
+    def take_joined(self) -> bool:
+        """Put the user's added text into the log. True: there was some."""
+        joined, self._joined = self._joined, []
+        for text in joined:
+            self.say(UserJoined(scrub(text)))
+        return bool(joined)
+
+    # --- calls ---
+
+    async def call(self, name: str, arguments: dict[str, Any] | None = None) -> ToolResult:
+        """Call a tool by name, as a model would: judged, asked about if need be, run, shown.
+
+        A denied call gives an error result that says so. May be awaited on asyncio too.
+        """
+        if threading.get_ident() != self._thread:
+            import asyncio
+
+            return await asyncio.to_thread(self.call_blocking, name, arguments)
+        text = msgspec.json.encode(arguments or {}, order="sorted").decode()
+        ref = CallRef(self.unique_call_id(""), name, text)
+        if not self._streaming:
+            self.begin_step()
+        planned = plan(self, ref)
+        self.finish_step(calls=[ref], finish_reason="tool_calls")
+        await self.run_calls([planned])
+        return planned.result
+
+    def call_blocking(self, name: str, arguments: dict[str, Any] | None = None) -> ToolResult:
+        """:meth:`call` for plain functions: blocks the calling thread, which must not be the server's own."""
+        return trio.from_thread.run(self.call, name, arguments, trio_token=self._token)
+
+    def plan(self, ref: CallRef) -> PlannedCall:
+        """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`."""
+        return plan(self, ref)
+
+    async def run_calls(self, calls: Sequence[PlannedCall]) -> None:
+        """Judge and run a step's calls as the session's policy says. Their results are in the log after this."""
+        await CallBatch(self, calls).run()
+
+    def unique_call_id(self, wanted: str) -> str:
+        """``wanted``, or the same with a suffix if this session has shown it before; empty: a new one."""
+        known = self.session.call_ids
+        stem = wanted or f"call_{self.number}"
+        call_id, n = (wanted, 1) if wanted else (f"{stem}_1", 1)
+        while call_id in known:
+            n += 1
+            call_id = f"{stem}-{n}" if wanted else f"{stem}_{n}"
+        known.add(call_id)
+        return call_id
+
+    def close_calls(self, cause: str, reason: str) -> None:
+        """Close every call that was shown and is still open, in the order they were shown."""
+        for call_id, name in list(self.open_calls.items()):
+            self.say(CallCancelled(call_id, cause, reason, name))  # type: ignore[arg-type]  # the event's own words
+        self.open_calls.clear()

@@ -1,0 +1,129 @@
+"""Who may run what: modes, allow list, standing permissions, and the questions that are open.
+
+A small state machine without I/O. :meth:`Approvals.judge` says whether a call is free, must be asked about or is
+refused; :meth:`Approvals.ask` registers a question and :meth:`Approvals.settle` answers it, once: the first answer
+wins, whoever gives it. A question is registered before the host can read it, so a fast host finds it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+
+from agentwire.events import Category, Mode
+from agentwire.policy import Policy
+
+Verdict = Literal["free", "ask", "refuse"]
+Settled = Literal["settled", "already", "unknown"]
+
+FREED_BY_MODE: dict[Mode, frozenset[Category]] = {
+    "default": frozenset(),
+    "auto_edit": frozenset({"info", "edit"}),
+    "yolo": frozenset({"info", "edit", "exec", "mcp"}),
+}
+
+
+class Decision(Struct, frozen=True):
+    """How a question was settled."""
+
+    allowed: bool
+    scope: Literal["", "call", "tool", "category"] = "call"
+    by: str = "host"
+    reason: str = ""
+    cancelled: bool = False
+    """Nobody answered: the turn was stopped or the host went away."""
+
+
+class Question(Struct):
+    """An open question. ``settle`` is called once, with the decision."""
+
+    approval_id: str
+    call_id: str
+    name: str
+    category: Category
+    outside: bool
+    settle: Callable[[Decision], None]
+
+
+class Approvals:
+    """The permissions of one session."""
+
+    def __init__(self, policy: Policy, *, mode: Mode = "default", allow: frozenset[str] = frozenset(),
+                 confine: bool = False) -> None:  # fmt: skip
+        self.policy = policy
+        self.mode: Mode = mode
+        self.allow = allow | policy.free_tools
+        """Tool names and categories that need no question."""
+        self.confine = confine
+        """Refuse whatever leaves the workspace, in every mode."""
+        self.always: set[str] = set()
+        """What the host freed for the rest of the session; outlives changes of mode."""
+        self.absent: Decision | None = None
+        """Set when there is nobody left to ask: every question gets this at once."""
+        self._open: dict[str, Question] = {}
+        self._past: set[str] = set()
+
+    def judge(
+        self, name: str, category: Category, *, outside: bool = False, also: frozenset[str] = frozenset()
+    ) -> Verdict:
+        """Whether a call is free, is asked about or refused. ``outside``: a path of it leaves the workspace."""
+        if outside and self.confine:
+            return "refuse"
+        if self.mode == "yolo":
+            return "free"
+        if not outside:
+            named = {name, category}
+            if named & self.allow or named & self.always or named & also:
+                return "free"
+            if category in self.policy.free or category in FREED_BY_MODE[self.mode]:
+                return "free"
+        return "ask" if self.policy.can_ask else "refuse"
+
+    def ask(self, question: Question) -> None:
+        """Register a question; it may be settled before this returns, if there is nobody to ask."""
+        self._open[question.approval_id] = question
+        if self.absent is not None:
+            self.settle(question.approval_id, self.absent)
+
+    def find(self, *, approval_id: str = "", call_id: str = "") -> str | None:
+        """The id of the question, open or past, that an answer names; None if there never was one."""
+        if approval_id:
+            return approval_id if approval_id in self._open or approval_id in self._past else None
+        for question in self._open.values():
+            if question.call_id == call_id:
+                return question.approval_id
+        return call_id if call_id in self._past else None
+
+    def settle(self, approval_id: str, decision: Decision) -> Settled:
+        """Answer a question. Only the first answer counts."""
+        question = self._open.pop(approval_id, None)
+        if question is None:
+            return "already" if approval_id in self._past else "unknown"
+        self._past.update((approval_id, question.call_id))
+        if decision.allowed and decision.scope in ("tool", "category"):
+            self.always.add(question.name if decision.scope == "tool" else question.category)
+        question.settle(decision)
+        return "settled"
+
+    def settle_all(self, decision: Decision) -> None:
+        """Answer every open question, oldest first."""
+        for approval_id in list(self._open):
+            self.settle(approval_id, decision)
+
+    def forget(self, approval_id: str) -> None:
+        """Close a question without an answer (its turn is over)."""
+        question = self._open.pop(approval_id, None)
+        if question is not None:
+            self._past.update((approval_id, question.call_id))
+
+    @property
+    def open(self) -> list[Question]:
+        """The open questions, oldest first."""
+        return list(self._open.values())
+
+    def scope_of_always(self) -> Literal["call", "tool", "category"]:
+        """What "always" covers on this session's wire."""
+        covers = self.policy.always_covers
+        return "call" if covers == "none" else covers

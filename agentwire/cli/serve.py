@@ -1,0 +1,74 @@
+"""``agentwire serve``: be an agent for a host on standard input and output."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from msgspec import UNSET
+
+
+def parse_option(text: str) -> tuple[str, Any]:
+    """``KEY=VALUE``; the value is read as JSON if it is JSON, else as text. Raises ``click.BadParameter``."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--provider-option")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+@click.command(context_settings={"show_default": False})
+@click.option("--codec", default="aionrs", help="The wire to speak (see `agentwire codecs`). [aionrs]")
+@click.option("--provider", default="", help="The model service (see `agentwire providers`). [anthropic]")
+@click.option("--model", default="", help="Model name, as the service knows it.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Longest reply of the model, in tokens.")
+@click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls per message; 0 is no limit.")
+@click.option("--base-url", default="", help="Where the model service is, instead of its usual address.")
+@click.option("--api-key", default="", help="Key of the model service; better set its environment variable.")
+@click.option("--system-prompt", default="", help="Replaces the default system prompt.")
+@click.option("--auto-approve", is_flag=True, help="Start in mode yolo: nothing is asked.")
+@click.option("--workspace", default="", help="Directory of the work. [the current one]")
+@click.option("--session-id", help="Id of the new session; it must not exist.")
+@click.option("--resume", help="Id of a stored session to go on with, or `latest` for this workspace's newest.")
+@click.option("--fork-session", is_flag=True, help="With --resume: go on in a copy under a new id.")
+@click.option("--allow", multiple=True, help="Tool or category that needs no approval (repeatable).")
+@click.option("--confine", is_flag=True, help="Refuse every path outside the workspace instead of asking.")
+@click.option("--ephemeral", is_flag=True, help="Keep no journal.")
+@click.option("--trust-workspace", is_flag=True, help="Take everything this workspace's agentwire.toml says.")
+@click.option("--thinking", type=click.Choice(["enabled", "disabled"]), help="Extended thinking.")
+@click.option("--thinking-budget", type=click.IntRange(min=0), default=0, help="Tokens for thinking. [10000]")
+@click.option("--effort", default="", help="Reasoning effort, as the provider knows it.")
+@click.option("--compaction", default="", help="Compaction of tool output: off, safe or full. [safe]")
+@click.option(
+    "--image-input", type=click.Choice(["supported", "unsupported", "unknown"]), help="Whether the model sees images."
+)
+@click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    help="What goes to standard error. [warning]",
+)
+def serve(**given: Any) -> int:
+    """Be an agent for a host on standard input and output.
+
+    The host speaks the codec's wire on the two pipes; everything meant for people goes to standard error. The
+    process ends with its host: at the end of input after the running turn, at SIGTERM at once.
+    """
+    from agentwire.serving import ServeOptions
+    from agentwire.serving import serve as serve_stdio
+
+    options = dict(parse_option(text) for text in given.pop("provider_option"))
+    max_tokens = given.pop("max_tokens")
+    given = {name: ("" if value is None and name in _TEXT else value) for name, value in given.items()}
+    return serve_stdio(
+        None,
+        ServeOptions(max_tokens=UNSET if max_tokens is None else max_tokens, provider_options=options, **given),
+    )
+
+
+_TEXT = frozenset({"thinking", "image_input"})
+"""Options that are None when not given, where the struct has an empty text."""

@@ -1,0 +1,152 @@
+"""A session in this process: the same server, log and approvals, without a wire."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Literal
+
+import trio
+
+from agentwire.commands import Approve, Deny, Outcome, Prompt, Refusal, Stop
+from agentwire.events import AnyEvent, ApprovalRequested, TurnFinished
+from agentwire.host.groups import one_error
+from agentwire.host.refused import Refused
+from agentwire.log.cursor import Cursor
+from agentwire.policy import Policy
+from agentwire.server.runner import SessionRunner
+from agentwire.server.runtime import make_runner
+from agentwire.server.server import Server
+from agentwire.serving import ServeOptions, prepare
+from agentwire.session import Session
+
+OnApproval = Callable[[ApprovalRequested], "bool | Awaitable[bool]"]
+"""Answers the agent's questions: True lets the call run."""
+
+
+class LocalSession:
+    """A conversation with an agent in this process. Made by :func:`open_session`."""
+
+    def __init__(self, runner: SessionRunner, on_approval: OnApproval | None) -> None:
+        self._runner = runner
+        self._on_approval = on_approval
+
+    @property
+    def session(self) -> Session:
+        """The session itself: log, history, settings."""
+        return self._runner.session
+
+    async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncIterator[AnyEvent]:
+        """Send a user input and yield the events of its turn, its end included.
+
+        Leaving the loop early stops the turn. Raises :class:`Refused` if a turn runs already. Questions go to
+        ``on_approval``; without it, answer them with :meth:`approve` and :meth:`deny` while iterating.
+        """
+        cursor = self.session.log.cursor()
+        turn = None
+        try:
+            _check(self._runner.prompt(Prompt(text, files=list(files)), "local"))
+            turn = self.session.active
+            while True:
+                for record in await _next(cursor):
+                    if record.turn != turn.number:
+                        continue
+                    yield record.event
+                    if isinstance(record.event, TurnFinished) and not record.origin:
+                        return
+                    if isinstance(record.event, ApprovalRequested) and self._on_approval is not None:
+                        await self._answer(record.event, self._on_approval)
+        finally:
+            cursor.close()
+            if turn is not None and not turn.over:
+                turn.scope.cancel()
+
+    async def ask(self, text: str, *, files: Sequence[str] = ()) -> str:
+        """Send a user input and wait for the answer's text."""
+        answer = ""
+        async with aclosing(self.prompt(text, files=files)) as events:  # type: ignore[type-var]
+            async for event in events:
+                if isinstance(event, TurnFinished):
+                    answer = event.text
+        return answer
+
+    def approve(self, call_id: str, scope: Literal["once", "always"] = "once") -> None:
+        """Let a call run."""
+        _check(self._runner.approve(Approve(call_id, scope=scope), "local"))
+
+    def deny(self, call_id: str, reason: str = "") -> None:
+        """Do not let a call run."""
+        _check(self._runner.deny(Deny(call_id, reason=reason), "local"))
+
+    def stop(self) -> None:
+        """End the running turn."""
+        self._runner.stop(Stop(), "local")
+
+    async def _answer(self, question: ApprovalRequested, on_approval: OnApproval) -> None:
+        answer = on_approval(question)
+        allowed = await answer if inspect.isawaitable(answer) else answer
+        if self.session.approvals.find(call_id=question.call_id) is None:
+            return
+        if allowed:
+            self._runner.approve(Approve(question.call_id), "local")
+        else:
+            self._runner.deny(Deny(question.call_id, reason="Not allowed"), "local")
+
+
+def _check(outcome: Outcome) -> None:
+    if isinstance(outcome.result, Refusal):
+        raise Refused(outcome.result)
+
+
+async def _next(cursor: Cursor) -> list[Any]:
+    while True:
+        records = cursor.take()
+        if records:
+            await trio.lowlevel.checkpoint()
+            return records
+        ready = trio.Event()
+        if cursor.park(ready.set):
+            await ready.wait()
+
+
+@asynccontextmanager
+async def open_session(
+    agent: Any = None,
+    *,
+    on_approval: OnApproval | None = None,
+    policy: Policy | None = None,
+    ephemeral: bool = True,
+    **options: Any,
+) -> AsyncIterator[LocalSession]:
+    """Open a session with ``agent`` (None: the built-in one) in this process.
+
+    Keywords are the fields of :class:`agentwire.ServeOptions` (``provider``, ``model``, ``workspace``, ``allow``,
+    ...). Leaving the block stops a running turn. Raises
+    :class:`~agentwire.provider.contract.ConfigError` or :class:`~agentwire.store.StoreError`.
+    """
+    from agentwire.agent.loop import Agent
+
+    chosen = Agent() if agent is None else agent
+    boot = prepare(
+        ServeOptions(ephemeral=ephemeral, workspace=options.pop("workspace", os.getcwd()), **options),
+        policy or Policy(),
+        chosen,
+    )
+    session = boot.session
+    try:
+        with one_error():
+            async with trio.open_nursery() as nursery:
+                server = Server(nursery)
+                runner = make_runner(session, chosen, nursery)
+                server.add(runner)
+                runner.mcp.configure(boot.mcp_specs())
+                try:
+                    yield LocalSession(runner, on_approval)
+                finally:
+                    nursery.cancel_scope.cancel()
+    finally:
+        session.log.close()
+        if session.provider is not None:
+            await session.provider.aclose()

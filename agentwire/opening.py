@@ -1,0 +1,135 @@
+"""Opening a session: new, resumed from its journal, or forked from another.
+
+Plain code without an event loop, so that a server can greet its host before anything heavy is imported. Resuming
+reads the journal once, folds it, and closes what a killed process left open, before the session is shown to anyone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Literal
+
+from agentwire.events import CallReady, CallStarted, SessionOpened, TurnStarted
+from agentwire.log.history import History
+from agentwire.log.log import SessionLog
+from agentwire.log.record import Record
+from agentwire.log.repair import closing_events
+from agentwire.policy import Policy
+from agentwire.provider.contract import ConfigError, Provider
+from agentwire.session import Session
+from agentwire.settings import SessionSettings
+from agentwire.store import SessionStore, new_session_id
+
+LATEST = "latest"
+BOTH = "Cannot use --resume and --session-id together"
+FORK_ALONE = "--fork-session needs --resume: say which session to fork"
+READ_ONLY = "Ephemeral sessions cannot be resumed; leave out --ephemeral"
+
+
+@dataclasses.dataclass
+class Found:
+    """What a journal says about a session, folded."""
+
+    history: History = dataclasses.field(default_factory=History)
+    turns: int = 0
+    call_ids: set[str] = dataclasses.field(default_factory=set)
+    records: int = 0
+
+    def read(self, records: Iterable[Record]) -> None:
+        """Fold records in."""
+        for record in records:
+            self.history.feed(record)
+            event = record.event
+            if isinstance(event, TurnStarted):
+                self.turns = max(self.turns, record.turn)
+            elif isinstance(event, CallReady | CallStarted):
+                self.call_ids.add(event.call_id)
+
+
+def open_session(
+    store: SessionStore | None,
+    settings: SessionSettings,
+    policy: Policy,
+    provider: Provider | None,
+    *,
+    session_id: str | None = None,
+    resume: str | None = None,
+    fork: bool = False,
+    mcp: bool = False,
+) -> Session:
+    """Open a session as the flags say; ``store`` None keeps no journal.
+
+    Raises :class:`~agentwire.provider.contract.ConfigError` for flags that do not go together and
+    :class:`~agentwire.store.StoreError` for what the store refuses.
+    """
+    if resume is not None and session_id is not None:
+        raise ConfigError(BOTH)
+    if fork and resume is None:
+        raise ConfigError(FORK_ALONE)
+    if resume is None:
+        return _new(store, settings, policy, provider, session_id, mcp)
+    if store is None:
+        raise ConfigError(READ_ONLY)
+    return _resumed(store, settings, policy, provider, resume, fork, mcp)
+
+
+def _session(
+    session_id: str,
+    log: SessionLog,
+    found: Found,
+    settings: SessionSettings,
+    policy: Policy,
+    provider: Provider | None,
+    mcp: bool,
+    ephemeral: bool,
+) -> Session:
+    session = Session(
+        session_id,
+        log,
+        found.history,
+        settings=settings,
+        policy=policy,
+        provider=provider,
+        mcp=mcp,
+        ephemeral=ephemeral,
+        turns=found.turns,
+    )
+    session.call_ids = found.call_ids
+    return session
+
+
+def _new(
+    store: SessionStore | None,
+    settings: SessionSettings,
+    policy: Policy,
+    provider: Provider | None,
+    session_id: str | None,
+    mcp: bool,
+) -> Session:
+    name = new_session_id() if session_id is None else session_id
+    journal = None
+    if store is not None:
+        journal = store.create(
+            name, workspace=settings.workspace, provider=provider.name if provider else "", model=settings.model
+        )
+    session = _session(name, SessionLog(journal), Found(), settings, policy, provider, mcp, store is None)
+    _announce(session, "new")
+    return session
+
+
+def _announce(session: Session, kind: Literal["new", "resumed", "forked"], forked_from: str = "", root: str = "") -> None:
+    session.opened = session.append(
+        SessionOpened(
+            session.id,
+            kind,
+            str(session.workspace),
+            session.provider_name,
+            session.model.model,
+            session.capabilities(),
+            forked_from,
+            root,
+            session.ephemeral,
+            session.policy.name,
+        )
+    )

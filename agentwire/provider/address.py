@@ -1,0 +1,67 @@
+"""Where a model service is and what opens it: base addresses and keys, checked when a provider is made."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit, urlunsplit
+
+from agentwire.provider.contract import ConfigError, ProviderSettings
+
+_VERSION = re.compile(r"v\d+(?:(?:alpha|beta|preview)\d*)?")
+
+
+def endpoint(base_url: str, path: str, *, version: str = "v1", verbatim: bool = False) -> str:
+    """The address to post to: ``base_url`` and ``path``, with ``version`` between them if the base names none.
+
+    A base that ends with ``path`` already is complete. ``verbatim``: the path was set by hand, nothing is put
+    between. A query in the base is kept. Raises :class:`ConfigError` for what is no HTTP address.
+    """
+    parts = urlsplit(_checked(base_url))
+    base = parts.path.rstrip("/")
+    path = f"/{path.lstrip('/')}"
+    if not base.endswith(path):
+        versioned = any(_VERSION.fullmatch(segment) for segment in base.split("/"))
+        base = f"{base}{path}" if verbatim or versioned else f"{base}/{version}{path}"
+    return urlunsplit((parts.scheme, parts.netloc, base, parts.query, ""))
+
+
+def host(url: str) -> str:
+    """The host (and port) of an address, for messages: never its user or password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def is_local(url: str) -> bool:
+    """Whether the address is on this machine, which no proxy can reach for us."""
+    name = urlsplit(url).hostname or ""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def find_key(settings: ProviderSettings, variable: str) -> str:
+    """The key from the settings or the environment, without surrounding white space; empty if there is none.
+
+    Raises :class:`ConfigError` for a key that no header can carry, without showing it.
+    """
+    key = (settings.api_key or settings.environ.get(variable, "")).strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(f"{variable} holds characters that no key has (line breaks, spaces or letters with accents)")
+    return key
+
+
+def _checked(url: str) -> str:
+    url = url.strip()
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"base URL {url!r}: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ConfigError(f"base URL {url!r} is not of the form https://host[:port][/path]")
+    if not url.isprintable() or " " in url:
+        raise ConfigError(f"base URL {url!r} holds characters that no address has")
+    return url

@@ -1,0 +1,192 @@
+"""HTTP for providers: one POST with a streamed reply, and every way it can fail as a ``ProviderError``.
+
+httpx (and its TLS context) is imported and set up at the first request, on a worker thread: both take long enough
+to be felt on the event loop. A client keeps its connections for the next request.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from collections.abc import AsyncIterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from agentwire.provider import errors
+from agentwire.provider.address import host, is_local
+from agentwire.provider.contract import ProviderError, ProviderSettings
+from agentwire.provider.reader import ReplyReader
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ERROR_BODY = 64 * 1024
+MAX_JSON_BODY = 64 * 1024 * 1024
+ERROR_BODY_PATIENCE = 10.0
+"""Seconds that the text of an error may take; the status alone says enough."""
+
+KEEP_ALIVE = 60.0
+"""Seconds that an idle connection is kept: tools run between two requests of a turn."""
+
+
+class HttpClient:
+    """Posts to one address. Cheap to make; opens nothing and imports nothing until the first request."""
+
+    def __init__(self, url: str, settings: ProviderSettings, *, secrets: Sequence[str] = ()) -> None:
+        self.url = url
+        self.service = host(url)
+        """What messages call the service."""
+        self.secrets = tuple(secret for secret in secrets if secret)
+        self._connect_timeout = settings.connect_timeout
+        self._silence_timeout = settings.silence_timeout
+        self._client: httpx.AsyncClient | None = None
+        self._setting_up = trio.Lock()
+
+    async def post(self, headers: Mapping[str, str], body: bytes, reader: ReplyReader) -> None:
+        """Send ``body`` and feed the reply to ``reader`` until it ends; raises :class:`ProviderError`.
+
+        Once the reader has a whole reply, nothing that happens to the connection is an error any more. Being
+        cancelled closes the connection.
+        """
+        client = await self._ready()
+        import httpx
+
+        failure: ProviderError | None = None
+        began = False
+        # One scope for the whole request: its deadline moves when the reply is whole, and cancelling it is the way
+        # to leave a response early in which httpx's nested generators are all unwound.
+        with trio.CancelScope() as scope:
+            try:
+                async with client.stream("POST", self.url, headers=_sent(headers), content=body) as response:
+                    began = True
+                    if not response.is_success:
+                        raise await self._refusal(response)
+                    media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                    if media in ("application/json", "text/html"):
+                        await self._not_a_stream(response, media, reader)
+                        return
+                    async for chunk in _chunks(response):
+                        if failure is not None:
+                            continue
+                        try:
+                            reader.feed(chunk)
+                        except ProviderError as error:
+                            failure = error
+                            scope.cancel()
+                        else:
+                            if reader.patience is not None:
+                                scope.deadline = min(scope.deadline, trio.current_time() + reader.patience)
+            except httpx.HTTPError as error:
+                if reader.patience is None and failure is None:
+                    raise self._broken(error, began) from error
+        if failure is not None:
+            raise failure
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _ready(self) -> httpx.AsyncClient:
+        if self._client is None:
+            async with self._setting_up:
+                if self._client is None:
+                    self._client = await trio.to_thread.run_sync(self._set_up)
+        return self._client
+
+    def _set_up(self) -> httpx.AsyncClient:
+        import httpx
+
+        # A context without certificates trusts nobody, and takes no time to make: right for plain HTTP.
+        context = _tls_context() if self.url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        silence = self._silence_timeout
+        try:
+            return httpx.AsyncClient(
+                verify=context,
+                timeout=httpx.Timeout(connect=self._connect_timeout, read=silence, write=silence, pool=None),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE),
+                trust_env=not is_local(self.url),
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise ProviderError(
+                f"The proxy that the environment names cannot be used: {errors.redact(str(error), self.secrets)}",
+                kind="config",
+            ) from error
+
+    async def _refusal(self, response: httpx.Response) -> ProviderError:
+        with trio.move_on_after(ERROR_BODY_PATIENCE):
+            body = await _read(response, MAX_ERROR_BODY)
+            return errors.refused(
+                response.status_code, response.headers, body, service=self.service, secrets=self.secrets
+            )
+        return errors.refused(response.status_code, response.headers, b"", service=self.service, secrets=self.secrets)
+
+    async def _not_a_stream(self, response: httpx.Response, media: str, reader: ReplyReader) -> None:
+        body = await _read(response, MAX_JSON_BODY if media == "application/json" else MAX_ERROR_BODY)
+        if media == "application/json":
+            reader.whole(body)
+        else:
+            raise errors.not_understood("a web page", body, service=self.service, secrets=self.secrets)
+
+    def _broken(self, error: httpx.HTTPError, began: bool) -> ProviderError:
+        import httpx
+
+        service, text = self.service, errors.redact(str(error), self.secrets)
+        match error:
+            case httpx.ConnectTimeout():
+                seconds = f"{self._connect_timeout:g}"
+                return ProviderError(f"No connection to {service} within {seconds} s.", kind="connect", retryable=True)
+            case httpx.TimeoutException():
+                seconds = f"{self._silence_timeout:g}"
+                return ProviderError(f"Nothing from {service} for {seconds} s.", kind="timeout", retryable=True)
+            case httpx.ConnectError() | httpx.ProxyError():
+                # A certificate that does not fit will not fit the next time either.
+                retryable = not isinstance(_root(error), ssl.SSLCertVerificationError)
+                return ProviderError(f"Cannot connect to {service}: {text}", kind="connect", retryable=retryable)
+            case httpx.LocalProtocolError() | httpx.UnsupportedProtocol():
+                return ProviderError(f"The request to {service} cannot be sent: {text}", kind="config")
+            case httpx.DecodingError():
+                return ProviderError(f"{service} sent what cannot be decompressed: {text}", kind="bad_reply")
+        message = f"The connection to {service} broke off{': ' if text else '.'}{text}"
+        return ProviderError(message, kind="stream" if began else "connect", retryable=True)
+
+
+def _sent(headers: Mapping[str, str]) -> dict[str, str]:
+    # Without compression the bytes of an event are there when they arrive, and cost nothing to look at.
+    ours = {"accept": "text/event-stream", "accept-encoding": "identity", "content-type": "application/json"}
+    return ours | {name.lower(): value for name, value in headers.items()}
+
+
+def _chunks(response: httpx.Response) -> AsyncIterable[bytes]:
+    """The body as it arrives."""
+    stream = response.stream
+    if "content-encoding" in response.headers or not isinstance(stream, AsyncIterable):
+        return response.aiter_bytes()  # we asked for no compression, but some proxy did
+    return stream  # the same as `aiter_raw` without its bookkeeping, a tenth of the cost of a small chunk
+
+
+async def _read(response: httpx.Response, limit: int) -> bytes:
+    """The body, cut at ``limit``."""
+    body = bytearray()
+    with trio.CancelScope() as scope:
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) >= limit:
+                scope.cancel()
+    return bytes(body[:limit])
+
+
+def _root(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    """One for the process: reading the certificates is the slow part of every client."""
+    import httpx
+
+    return httpx.create_ssl_context()

@@ -1,0 +1,171 @@
+"""What one connection still has to write: records by cursor, outcomes in their place.
+
+Plain code without an event loop. :meth:`Outbox.fill` renders, in order and at most :data:`AHEAD` bytes ahead of the
+pipe; everything unrendered stays where it is, in the log. An outcome is written after the record it follows and
+before the next; one marked ``NOW`` at the next line border.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from agentwire.codec.contract import AgentSide, Directive, Request
+from agentwire.commands import NOW, Outcome
+from agentwire.log.cursor import Cursor
+from agentwire.log.record import Record
+from agentwire.session import Session
+
+AHEAD = 64 * 1024
+"""Bytes rendered ahead of the pipe."""
+
+OUTCOMES_LIMIT = 16 * 1024 * 1024
+"""Bytes of unsent outcomes above which no more commands are read."""
+
+OUTCOME_WEIGHT = 512
+"""What an unsent outcome is counted as, in bytes, beside its text."""
+
+
+class Follow:
+    """One session that a connection follows, and how far it has come."""
+
+    def __init__(self, session: Session, cursor: Cursor) -> None:
+        self.session = session
+        self.cursor = cursor
+        self.position = cursor.position
+        """Sequence number of the last record rendered."""
+        self.batch: list[Record] = []
+        """Taken from the log and not yet rendered."""
+        self.outcomes: deque[tuple[Request, Outcome]] = deque()
+        self.hold_ms: int | None = None
+        """Set while a codec asked to hold this session's lines back."""
+
+    @property
+    def caught_up(self) -> bool:
+        """Nothing of this session waits to be rendered."""
+        return not self.batch and not self.outcomes and self.cursor.position >= self.session.log.seq
+
+
+class Outbox:
+    """The bytes that are due on one connection."""
+
+    def __init__(self, side: AgentSide) -> None:
+        self.side = side
+        self.out = bytearray()
+        self.follows: dict[str, Follow] = {}
+        self.exit_status: int | None = None
+        self.outcomes_written = 0
+        """Grows with every outcome rendered; holds are counted from the last one."""
+        self._now: deque[tuple[Request, Outcome]] = deque()
+        self._unsent = 0
+
+    # --- what goes in ---
+
+    def follow(self, session: Session, *, after: int | None = None) -> Follow:
+        """Follow a session: from after record ``after``, or (None) from its head, told of the running turn."""
+        if after is None:
+            self.side.render(session.id, [session.opening()], self.out)
+            turn = session.active
+            if turn is not None:
+                started = session.log.cursor(after=turn.started - 1)
+                while records := started.take():
+                    self.side.feed(session.id, records)
+                started.close()
+        follow = Follow(session, session.log.cursor(after=after))
+        self.follows[session.id] = follow
+        return follow
+
+    def unfollow(self, session: str) -> None:
+        """Stop following a session; what was not rendered is not written."""
+        follow = self.follows.pop(session, None)
+        if follow is not None:
+            follow.cursor.close()
+
+    def put(self, request: Request, outcome: Outcome, session: str = "") -> None:
+        """Queue an outcome at its place."""
+        self._unsent += self._weight(outcome)
+        follow = self.follows.get(session)
+        if follow is None or outcome.after == NOW:
+            self._now.append((request, outcome))
+            return
+        place = len(follow.outcomes)
+        while place and follow.outcomes[place - 1][1].after > outcome.after:
+            place -= 1
+        follow.outcomes.insert(place, (request, outcome))
+
+    @property
+    def overfull(self) -> bool:
+        """Too many outcomes are unsent: read no more commands for now."""
+        return self._unsent > OUTCOMES_LIMIT
+
+    def park(self, wake: Callable[[], None]) -> bool:
+        """Have ``wake`` called at the next append to any followed session. False: there is something to write now."""
+        if self._now or self.out:
+            return False
+        for follow in self.follows.values():
+            if follow.hold_ms is None and (follow.batch or follow.outcomes or not follow.cursor.park(wake)):
+                return False
+        return True
+
+    @property
+    def drained(self) -> bool:
+        """Everything that is due was rendered and taken away."""
+        return not self.out and not self._now and all(follow.caught_up for follow in self.follows.values())
+
+    # --- what comes out ---
+
+    def fill(self) -> None:
+        """Render what is due into :attr:`out`, up to the bound."""
+        while self._now and len(self.out) < AHEAD:
+            self._write_outcome(*self._now.popleft())
+        for follow in list(self.follows.values()):
+            self._fill_from(follow)
+
+    def _fill_from(self, follow: Follow) -> None:
+        while len(self.out) < AHEAD and follow.hold_ms is None and self.exit_status is None:
+            due = follow.outcomes[0][1].after if follow.outcomes else None
+            if due is not None and follow.position >= due:
+                self._write_outcome(*follow.outcomes.popleft())
+                continue
+            if not follow.batch:
+                follow.batch = follow.cursor.take(AHEAD - len(self.out))
+                if not follow.batch:
+                    return
+            self._render(follow, due)
+
+    def _render(self, follow: Follow, due: int | None) -> None:
+        batch = follow.batch
+        if due is not None and batch[-1].seq > due:
+            cut = next((i for i, record in enumerate(batch) if record.seq > due), len(batch))
+            if cut == 0:
+                follow.position = due
+                return
+            batch, follow.batch = batch[:cut], batch[cut:]
+        else:
+            follow.batch = []
+        directive = self.side.render(follow.session.id, batch, self.out)
+        if directive is not None and directive.consumed < len(batch):
+            follow.batch = batch[directive.consumed :] + follow.batch
+            batch = batch[: directive.consumed]
+        if batch:
+            follow.position = batch[-1].seq
+        self._obey(directive, follow)
+
+    def _write_outcome(self, request: Request, outcome: Outcome) -> None:
+        self._unsent -= self._weight(outcome)
+        self._obey(self.side.outcome(request, outcome, self.out), None)
+        self.outcomes_written += 1
+
+    def _obey(self, directive: Directive | None, follow: Follow | None) -> None:
+        if directive is None:
+            return
+        if directive.exit_status is not None:
+            self.exit_status = directive.exit_status
+        if directive.hold_ms is not None and follow is not None:
+            follow.hold_ms = directive.hold_ms
+
+    @staticmethod
+    def _weight(outcome: Outcome) -> int:
+        message = getattr(outcome.result, "message", "")
+        value = getattr(outcome.result, "value", None)
+        return OUTCOME_WEIGHT + len(message) + (len(value) if isinstance(value, str | bytes) else 0)

@@ -1,0 +1,256 @@
+"""Serving a codec over standard input and output: from options to exit status.
+
+The order matters. The pipes are taken over first, so that nothing imported later can write to them. The session is
+opened and its first line written with plain code; only then is the event loop, and what runs turns, imported: a host
+sees the agent ready in a third of the time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from agentwire import registry
+from agentwire.commands import Refusal
+from agentwire.config import Config, Loaded, combine, load
+from agentwire.events import Notice
+from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
+from agentwire.opening import open_session
+from agentwire.policy import Policy
+from agentwire.provider.contract import ConfigError, Provider, ProviderSettings
+from agentwire.server.outbox import Outbox
+from agentwire.session import Session
+from agentwire.settings import COMPACTION_LEVELS, SessionSettings
+from agentwire.store import SessionStore, StoreError
+from agentwire.transport.stdio import StdioPipes, claim
+
+if TYPE_CHECKING:
+    from agentwire.codec.contract import AgentSide
+
+logger = logging.getLogger("agentwire.serve")
+
+DEFAULT_PROVIDER = "anthropic"
+LATER_PROVIDERS = {
+    "bedrock": "The provider 'bedrock' is not in this version yet; use 'anthropic' or 'openai'.",
+    "vertex": "The provider 'vertex' is not in this version yet; use 'anthropic' or 'openai'.",
+}
+"""Names that hosts may pass and that a later version will serve."""
+
+FAILED = 1
+USAGE = 2
+
+
+class ServeOptions(Struct, omit_defaults=True):
+    """What the command line says. Empty means "not said": the configuration files, then defaults, decide."""
+
+    codec: str = "aionrs"
+    provider: str = ""
+    model: str = ""
+    max_tokens: int | UnsetType = UNSET
+    max_turns: int = 0
+    base_url: str = ""
+    api_key: str = ""
+    system_prompt: str = ""
+    auto_approve: bool = False
+    workspace: str = ""
+    session_id: str | None = None
+    resume: str | None = None
+    fork_session: bool = False
+    allow: tuple[str, ...] = ()
+    confine: bool = False
+    ephemeral: bool = False
+    trust_workspace: bool = False
+    thinking: str = ""
+    thinking_budget: int = 0
+    effort: str = ""
+    compaction: str = ""
+    image_input: str = ""
+    log_level: str = "warning"
+    provider_options: dict[str, Any] = {}
+    extra: Config | None = None
+    """Settings of the originals' own configuration files, under those of ``agentwire.toml``."""
+
+
+class Boot(Struct):
+    """A session that is open, and what its agent needs to run."""
+
+    options: ServeOptions
+    loaded: Loaded
+    session: Session
+    agent: Any
+
+    def mcp_specs(self) -> list[McpServerSpec]:
+        """The MCP servers of the configuration files; one that is wrong is left out, with a notice."""
+        specs = []
+        for name, table in self.loaded.config.mcp_servers.items():
+            try:
+                specs.append(from_config(name, table))
+            except McpSpecError as error:
+                self.session.append(Notice(f"MCP server '{name}' is left out: {error}", "warning"))
+        return specs
+
+
+def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any) -> int:
+    """Serve ``agent`` (None: the built-in one) on this process's standard input and output until the host is gone.
+
+    Options are a :class:`ServeOptions` or its fields as keywords: ``serve(agent, codec="aionrs")``. The exit status:
+    0 after an orderly end, 1 if the process could not start (the host is told in its wire's own form, a person in
+    one line on standard error).
+    """
+    options = options or ServeOptions(**fields)
+    pipes = claim()
+    _logging(options.log_level)
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        codec = registry.codec(options.codec)
+    except registry.UnknownName as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return USAGE
+    side = codec.agent()
+    try:
+        boot = prepare(options, codec.policy, agent)
+    except (ConfigError, StoreError) as error:
+        return _fatal(pipes, side, str(error))
+    outbox = Outbox(side)
+    first = boot.session.opened
+    outbox.follow(boot.session, after=first.seq - 1 if first else None)
+    outbox.fill()
+    try:
+        sent = pipes.write_now(outbox.out)
+    except OSError as error:
+        logger.info("the host closed its end before the first line: %s", error)
+        return 0
+    del outbox.out[:sent]
+
+    from agentwire.server.runtime import run_stdio
+
+    return run_stdio(boot, codec, outbox, pipes)
+
+
+def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
+    """Open the session that the options ask for. Raises :class:`ConfigError` or :class:`StoreError`."""
+    workspace = _workspace(options.workspace)
+    environ = os.environ
+    loaded = load(workspace, environ, trust=options.trust_workspace)
+    if options.extra is not None:
+        loaded.config = combine(options.extra, loaded.config)
+    config = loaded.config
+    provider = _provider(options, config, agent, environ)
+    settings = _settings(options, config, workspace, provider, agent)
+    session = open_session(
+        None if options.ephemeral else SessionStore.default(environ),
+        settings,
+        policy,
+        provider,
+        session_id=options.session_id,
+        resume=options.resume,
+        fork=options.fork_session,
+        mcp=bool(config.mcp_servers),
+    )
+    return Boot(options, loaded, session, agent)
+
+
+def _workspace(given: str) -> Path:
+    path = Path(given or os.getcwd())
+    if not path.is_dir():
+        raise ConfigError(f"Workspace '{given}' is not a directory")
+    return path.resolve()
+
+
+def _provider(options: ServeOptions, config: Config, agent: Any, environ: Mapping[str, str]) -> Provider | None:
+    own = getattr(agent, "provider", None)
+    if own is not None and not isinstance(own, str):
+        return own  # type: ignore[no-any-return]  # an agent's own provider object
+    if agent is not None and not hasattr(agent, "provider"):
+        return None
+    name = options.provider or own or config.provider or DEFAULT_PROVIDER
+    if name in LATER_PROVIDERS:
+        raise ConfigError(LATER_PROVIDERS[name])
+    try:
+        plugin = registry.provider(name)
+    except registry.UnknownName as error:
+        raise ConfigError(str(error)) from None
+    quirks = dict(config.providers.get(name, {}))
+    base_url = options.base_url or str(quirks.pop("base_url", ""))
+    api_key = options.api_key or str(quirks.pop("api_key", ""))
+    quirks.pop("base_url", None)
+    quirks.pop("api_key", None)
+    quirks.update(options.provider_options)
+    return plugin.create(
+        ProviderSettings(
+            model=options.model or getattr(agent, "model", "") or config.model,
+            base_url=base_url,
+            api_key=api_key,
+            environ=environ,
+            options=quirks,
+        )
+    )
+
+
+def _settings(
+    options: ServeOptions, config: Config, workspace: Path, provider: Provider | None, agent: Any
+) -> SessionSettings:
+    thinking = options.thinking or config.thinking
+    if thinking not in ("", "enabled", "disabled"):
+        raise ConfigError(f"Invalid --thinking value: {thinking}. Expected 'enabled' or 'disabled'.")
+    compaction = (options.compaction or config.compaction or "safe").lower()
+    if compaction not in COMPACTION_LEVELS:
+        raise ConfigError(f"Invalid --compaction value: {compaction}. Expected one of off, safe, full.")
+    mode = "yolo" if options.auto_approve else (config.mode or "default")
+    if mode not in ("default", "auto_edit", "yolo"):
+        raise ConfigError(f"Invalid mode: {mode}. Expected one of default, auto_edit, yolo.")
+    image_input = options.image_input or config.image_input or "unknown"
+    if image_input not in ("supported", "unsupported", "unknown"):
+        raise ConfigError(f"Invalid image_input: {image_input}. Expected one of supported, unsupported, unknown.")
+    effort = options.effort or config.effort
+    if effort and provider is not None and effort not in provider.effort_levels:
+        levels = ", ".join(provider.effort_levels) or "none"
+        raise ConfigError(f"Invalid --effort value: {effort}. Provider '{provider.name}' knows: {levels}.")
+    max_tokens = options.max_tokens if options.max_tokens is not UNSET else (config.max_tokens or UNSET)
+    return SessionSettings(
+        workspace=str(workspace),
+        model=options.model or getattr(agent, "model", "") or config.model or (provider.model if provider else ""),
+        max_tokens=max_tokens,
+        max_steps=options.max_turns or config.max_turns,
+        system_prompt=options.system_prompt or config.system_prompt,
+        mode=mode,  # type: ignore[arg-type]  # checked above
+        allow=frozenset((*options.allow, *config.allow)),
+        confine=options.confine or config.confine,
+        image_input=image_input,  # type: ignore[arg-type]  # checked above
+        thinking=thinking,  # type: ignore[arg-type]  # checked above
+        thinking_budget=options.thinking_budget or config.thinking_budget or 10_000,
+        effort=effort,
+        compaction=compaction,  # type: ignore[arg-type]  # checked above
+    )
+
+
+def _fatal(pipes: StdioPipes, side: AgentSide, message: str) -> int:
+    """Tell host and person why the process cannot start."""
+    out = bytearray()
+    side.fatal(Refusal("config", message), out)
+    print(f"Error: {message}", file=sys.stderr)
+    try:
+        pipes.write_now(out)
+    except OSError as error:
+        logger.info("the host closed its end: %s", error)
+    return FAILED
+
+
+def _logging(level: str) -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+
+
+def _leave(signum: int, frame: object) -> None:
+    """SIGTERM before the event loop runs: there is nothing to stop yet."""
+    raise SystemExit(0)

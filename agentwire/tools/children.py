@@ -1,0 +1,187 @@
+"""Running other programs for a tool: their surroundings, their output, their end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import trio
+from msgspec import Struct
+
+from agentwire.tools import watchdog
+
+_CHUNK = 65536
+_GRACE = 0.5
+"""Seconds between asking a group to end and making it."""
+_REAP = 0.5
+"""Seconds to wait for a killed process; it can only take longer if the kernel holds on to it."""
+_DRAIN = 0.25
+"""Seconds for which output is still read after the program ended, if others hold its pipes."""
+_UNREAD = 64
+"""Chunks that are at most taken from a pipe when reading it is given up."""
+
+SECRET_VARIABLES = frozenset({
+    # the plain fallback, and what the built-in providers read
+    "API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY",
+    # cloud credentials that Bedrock, Vertex AI and Azure providers read
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+    "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN",
+    # services that speak the same protocols
+    "AI21_API_KEY", "CEREBRAS_API_KEY", "CO_API_KEY", "COHERE_API_KEY", "DASHSCOPE_API_KEY", "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY",
+    "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NEBIUS_API_KEY", "NVIDIA_API_KEY", "OLLAMA_API_KEY",
+    "OPENROUTER_API_KEY", "PERPLEXITY_API_KEY", "QWEN_API_KEY", "REPLICATE_API_TOKEN", "SAMBANOVA_API_KEY",
+    "SILICONFLOW_API_KEY", "TOGETHER_API_KEY", "VOYAGE_API_KEY", "XAI_API_KEY", "ZAI_API_KEY", "ZHIPUAI_API_KEY",
+})  # fmt: skip
+"""Environment variables that pay for model services: no program that a model runs gets them.
+
+The cloud credentials are among them although other programs use them too: whoever wants those in commands passes
+their names as ``keep``.
+"""
+
+Sink = Callable[[bytes], bool]
+"""Takes a chunk of output. False: no more is wanted, the program is ended."""
+
+
+def environment(environ: Mapping[str, str], keep: Iterable[str] = ()) -> dict[str, str]:
+    """The environment for child processes: ``environ`` without :data:`SECRET_VARIABLES`, except those in ``keep``."""
+    hidden = SECRET_VARIABLES.difference(keep)
+    return {name: value for name, value in environ.items() if name.upper() not in hidden}
+
+
+class Ended(Struct, frozen=True):
+    """How a program ended."""
+
+    code: int
+    """Its exit status; minus the signal's number if a signal ended it."""
+    timed_out: bool = False
+    enough: bool = False
+    """It was ended because a sink wanted no more."""
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    stdout: Sink,
+    stderr: Sink,
+    timeout: float | None = None,
+) -> Ended:
+    """Run a program in a session of its own, with nothing on its standard input, until it ends.
+
+    At the end of ``timeout`` (seconds), or if this is cancelled, its whole process group is ended, within about a
+    second. Processes that it leaves in the background when it ends by itself live on, but not longer than we do.
+    Raises :class:`OSError` if it cannot be started and :class:`ValueError` if an argument holds a NUL.
+    """
+    with trio.CancelScope(shield=True):  # else a cancellation could lose a process that was just started
+        process = await trio.lowlevel.open_process(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=environ,
+            start_new_session=True,
+        )
+    done = False
+    try:
+        watchdog.guard(process.pid)
+        ended = await _attend(process, stdout, stderr, timeout)
+        done = True
+        return ended
+    finally:
+        if not done:
+            await end_group(process)
+        if process.returncode is not None:
+            watchdog.release(process.pid)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                _close(stream)
+
+
+async def _attend(process: trio.Process, stdout: Sink, stderr: Sink, timeout: float | None) -> Ended:
+    assert process.stdout is not None  # noqa: S101 - both were opened as pipes
+    assert process.stderr is not None  # noqa: S101
+    limit = trio.CancelScope(deadline=trio.current_time() + (float("inf") if timeout is None else timeout))
+    enough = False
+
+    async def pump(stream: trio.abc.ReceiveStream, sink: Sink) -> None:
+        nonlocal enough
+        try:
+            while chunk := await stream.receive_some(_CHUNK):
+                if not sink(bytes(chunk)):
+                    enough = True
+                    limit.cancel()
+                    return
+        except trio.Cancelled:
+            # Not even a late scheduler loses what the program wrote before it ended.
+            for chunk in _unread(stream):
+                if not sink(chunk):
+                    break
+            raise
+
+    async with trio.open_nursery() as readers:
+        readers.start_soon(pump, process.stdout, stdout)
+        readers.start_soon(pump, process.stderr, stderr)
+        with limit:
+            await process.wait()
+        if limit.cancelled_caught:
+            await end_group(process)
+        readers.cancel_scope.deadline = trio.current_time() + _DRAIN
+    code = -signal.SIGKILL if process.returncode is None else process.returncode
+    return Ended(code, limit.cancelled_caught and not enough, enough)
+
+
+async def end_group(process: trio.Process) -> None:
+    """End a process that leads its own group, and the whole group: TERM, a short grace, KILL.
+
+    Takes a second at most, and is not cancelled.
+    """
+    with trio.CancelScope(shield=True):
+        if _send(process.pid, signal.SIGTERM):
+            with trio.move_on_after(_GRACE):
+                await process.wait()
+                while _send(process.pid, 0):
+                    _reap(process.pid)
+                    await trio.sleep(0.01)
+        _send(process.pid, signal.SIGKILL)
+        with trio.move_on_after(_REAP):
+            await process.wait()
+
+
+def _send(group: int, number: int) -> bool:
+    """Whether there was anybody in the group to be signalled."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):  # the latter is macOS's answer for a group of zombies
+        return False
+    return True
+
+
+def _reap(group: int) -> None:
+    """Where we are a container's first process, what the leader leaves behind becomes ours to wait for."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
+
+
+def _unread(stream: trio.abc.ReceiveStream) -> Iterator[bytes]:
+    """What can be read from a pipe without waiting, within reason."""
+    if not isinstance(stream, trio.lowlevel.FdStream):
+        return
+    with contextlib.suppress(BlockingIOError):
+        for _ in range(_UNREAD):
+            chunk = os.read(stream.fileno(), _CHUNK)
+            if not chunk:
+                return
+            yield chunk
+
+
+def _close(stream: trio.abc.ReceiveStream) -> None:
+    if isinstance(stream, trio.lowlevel.FdStream):
+        stream.close()

@@ -1,0 +1,65 @@
+"""The helper process of :mod:`agentwire.tools.watchdog`: ends process groups when its standard input ends.
+
+It is run as a script by a bare interpreter, so it imports nothing of this package. Its input is lines: ``+N`` guard
+the process group N, ``-N`` its leader is gone, forget it as soon as it is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+GRACE = 1.0
+"""Seconds between asking the groups to end and making them."""
+
+
+def send(group: int, number: int) -> bool:
+    """Signal a process group; False if there is none, or if its number now belongs to somebody else."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def listen(source: int) -> set[int]:
+    """Read lines from a descriptor until it ends; gives the groups that are left then."""
+    guarded: set[int] = set()
+    released: set[int] = set()
+    rest = b""
+    while True:
+        # The number of an empty group can be given to others: it must be forgotten in time.
+        released = {group for group in released if send(group, 0)}
+        if not select.select([source], [], [], 1.0 if released else None)[0]:
+            continue
+        chunk = os.read(source, 65536)
+        if not chunk:
+            return guarded | released
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            group = int(line[1:])
+            if line.startswith(b"+"):
+                guarded.add(group)
+                released.discard(group)
+            else:
+                guarded.discard(group)
+                released.add(group)
+
+
+def end(groups: set[int]) -> None:
+    """End the groups: TERM, the grace, KILL."""
+    left = {group for group in groups if send(group, signal.SIGTERM)}
+    deadline = time.monotonic() + GRACE
+    while left and time.monotonic() < deadline:
+        time.sleep(0.02)
+        left = {group for group in left if send(group, 0)}
+    for group in left:
+        send(group, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    for stop in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(stop, signal.SIG_IGN)  # it has to be there when the others are gone
+    end(listen(0))

@@ -1,0 +1,119 @@
+"""Child processes do not outlive this one, however it ends.
+
+One small helper process reads the names of process groups from a pipe whose other end only we hold. When the pipe
+ends, because we closed it, crashed or were killed with no chance to tidy up, it ends the groups that are left (TERM,
+a second's grace, KILL) and itself. It is started with the first group and runs in a session of its own, out of reach
+of the terminal's signals. Its program is :mod:`agentwire.tools.reaper`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+_EXIT_WAIT = 1.5
+"""Seconds that our own exit waits for the last groups to be ended."""
+
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""All that the helper gets of our environment: what an interpreter may need to start."""
+
+_PROGRAM = str(Path(__file__).with_name("reaper.py"))
+
+
+class _Watchdog:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def guard(self, group: int) -> None:
+        with self._lock:
+            self._groups.add(group)
+            self._tell(f"+{group}\n")
+
+    def release(self, group: int) -> None:
+        with self._lock:
+            if group in self._groups:
+                self._groups.discard(group)
+                self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        with self._lock:
+            process, self._process = self._process, None
+            if process is None or process.stdin is None:
+                return
+            process.stdin.close()
+            try:
+                process.wait(_EXIT_WAIT)
+            except subprocess.TimeoutExpired:
+                process.returncode = 0  # it ends by itself; do not warn that it still runs
+
+    def forget(self) -> None:
+        """We are a fork of the process that owns the helper: drop our copy of its pipe."""
+        process, self._process = self._process, None
+        self._groups.clear()
+        self._lock = threading.Lock()
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            process.returncode = 0  # not our child
+
+    def _tell(self, line: str) -> None:
+        if self._process is None:
+            self._process = self._start()
+        elif not self._write(self._process, line):
+            # Somebody killed it. Another one has to know all that it knew.
+            self._process.wait()
+            self._process = self._start()
+        else:
+            return
+        if not self._write(self._process, "".join(f"+{group}\n" for group in self._groups)):
+            raise OSError("the helper process that ends our children does not start")
+
+    @staticmethod
+    def _start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable or "python3", "-I", "-S", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+            start_new_session=True,
+        )
+
+    @staticmethod
+    def _write(process: subprocess.Popen[bytes], text: str) -> bool:
+        assert process.stdin is not None  # noqa: S101 - it was opened with a pipe
+        try:
+            process.stdin.write(text.encode())
+        except BrokenPipeError:
+            return False
+        return True
+
+
+_watchdog = _Watchdog()
+atexit.register(_watchdog.close)
+os.register_at_fork(after_in_child=_watchdog.forget)
+
+
+def guard(pgid: int) -> None:
+    """End the process group ``pgid`` when this process ends, unless it is gone by then.
+
+    May be called from any thread. Raises :class:`OSError` if the helper cannot be started.
+    """
+    if pgid <= 1 or pgid == os.getpgrp():
+        raise ValueError(f"not a process group of a child: {pgid}")
+    _watchdog.guard(pgid)
+
+
+def release(pgid: int) -> None:
+    """The group's own leader has ended and was waited for.
+
+    Processes that it left in the background stay guarded for as long as there are any. Unknown groups are ignored.
+    """
+    _watchdog.release(pgid)

@@ -1,0 +1,459 @@
+"""We drive an agent that speaks aionrs: ours, a real binary, or one of its forks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from agentwire import commands
+from agentwire import events as bus
+from agentwire.codec.framing import LineFault
+from agentwire.codec.heard import Answered, Heard
+from agentwire.codec.jsontext import BadJson, BadShape, append_line, canonical_object, parse
+from agentwire.commands import Command, Done, JsonId, Refusal, RefusalCode
+from agentwire_aionrs import reading, sending, texts, wire
+from agentwire_aionrs.reading import Ending
+from agentwire_aionrs.sending import Ledger
+from agentwire_aionrs.totals import RunningTotal, counts_sessions
+
+_ENCODER: Final = msgspec.json.Encoder()
+_decode = reading.DECODER.decode
+
+Said = list[Heard | Answered]
+
+
+class _Call:
+    """An open call: shown, and neither finished nor cancelled."""
+
+    __slots__ = ("asked", "call_id", "name", "running")
+
+    def __init__(self, call_id: str, name: str) -> None:
+        self.call_id = call_id
+        """The call's id on the bus, where ids do not repeat."""
+        self.name = name
+        self.asked = False
+        self.running = False
+
+
+class _Turn:
+    """The turn under way."""
+
+    __slots__ = ("calls", "ending", "msg_id", "ref", "stopping")
+
+    def __init__(self, msg_id: str, ref: JsonId) -> None:
+        self.msg_id = msg_id
+        self.ref = ref
+        self.calls: dict[str, _Call] = {}  # by their id on the wire
+        self.ending = Ending()
+        self.stopping = False
+
+    def say(self, event: bus.Event) -> Heard:
+        return Heard(event, "", self.ref)
+
+
+class AionrsHost:
+    """The host side of one agent process; see :class:`agentwire.codec.contract.HostSide`."""
+
+    def __init__(self) -> None:
+        self._ledger = Ledger()
+        self._capabilities = bus.Capabilities()
+        self._turn: _Turn | None = None
+        self._ended: str | None = None  # msg_id of the turn before
+        self._call_ids: set[str] = set()
+        self._announced: Literal["", "mode", "config", "held config"] = ""  # what the next config_changed belongs to
+        self._total: RunningTotal | None = None
+
+    # --- commands ---
+
+    def send(self, command: Command, out: bytearray) -> int | Refusal:
+        """Append the line for ``command``."""
+        make = _SENDERS.get(type(command))
+        if make is None:
+            return Refusal("unsupported", f"aionrs has no word for {type(command).__struct_config__.tag}")
+        made = make(self, command)
+        if isinstance(made, Refusal):
+            return made
+        message, key = made
+        append_line(_ENCODER, message, out)
+        return self._ledger.add(command, key)
+
+    def _prompt(self, command: commands.Prompt) -> tuple[Struct, str] | Refusal:
+        if self._turn is not None:
+            # A real agent would lose the message without a word.
+            return Refusal("busy", "a turn is running; send the next message after its end", retryable=True)
+        msg_id = sending.msg_id(command.ref, self._ledger.next_number)
+        message = sending.message(command, msg_id)
+        return message if isinstance(message, Refusal) else (message, msg_id)
+
+    def _stop(self, command: commands.Stop) -> tuple[Struct, str] | Refusal:
+        turn = self._turn
+        if command.ref is not UNSET and (turn is None or turn.ref != command.ref):
+            return Refusal("not_found", "that turn is not running")
+        if turn is not None:
+            turn.stopping = True
+        return wire.Stop(), ""
+
+    def _approve(self, command: commands.Approve) -> tuple[Struct, str] | Refusal:
+        call_id = self._asked(command)
+        return call_id if isinstance(call_id, Refusal) else (sending.approve(command, call_id), call_id)
+
+    def _deny(self, command: commands.Deny) -> tuple[Struct, str] | Refusal:
+        call_id = self._asked(command)
+        return call_id if isinstance(call_id, Refusal) else (wire.ToolDeny(call_id, command.reason), call_id)
+
+    def _asked(self, command: commands.Approve | commands.Deny) -> str | Refusal:
+        """The wire's id of the call that an answer is for."""
+        call_id = command.call_id or command.approval_id
+        open_calls = self._turn.calls if self._turn is not None else {}
+        for wire_id, call in open_calls.items():
+            if call.call_id == call_id and call.asked and not call.running:
+                return wire_id
+        if call_id in self._call_ids:
+            return Refusal("not_pending", "that call does not wait for an answer")
+        return Refusal("not_found", "no such call")
+
+    def _set_config(self, command: commands.SetConfig) -> tuple[Struct, str] | Refusal:
+        message = sending.set_config(command)
+        return message if isinstance(message, Refusal) else (message, "")
+
+    # --- lines ---
+
+    def receive(self, line: bytes | LineFault) -> Said:
+        """Read one line of the agent. It never raises: what cannot be understood is kept as it is."""
+        if isinstance(line, LineFault):
+            return [Heard(bus.Notice(f"The agent sent a line that cannot be read: {line.message}", "warning"))]
+        try:
+            message = _decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            try:
+                message = reading.DECODER.recover(line)
+            except BadJson:
+                return [_unknown("line", line)] if line.strip() else []
+            except BadShape as fault:
+                name = fault.value.get("type") if isinstance(fault.value, dict) else None
+                return [_unknown(name if isinstance(name, str) else "line", line)]
+        said = _HANDLERS[type(message)](self, message)
+        return [_unknown(str(type(message).__struct_config__.tag), line)] if said is None else said
+
+    def close(self) -> Said:
+        """The agent's output ended: so did the turn, and every command that still waits was not carried out."""
+        said: Said = []
+        if (turn := self._turn) is not None:
+            if not turn.stopping:
+                turn.ending.error = bus.ErrorInfo("internal_error", "The agent ended in the middle of the turn.")
+            said += self._finish(turn, bus.Usage())
+        said += self._ledger.settle_all(commands.Stop)
+        gone = Refusal("internal", "The agent ended before it answered.")
+        return said + self._ledger.settle_all(Command, result=gone)
+
+    # --- session ---
+
+    def _on_ready(self, message: reading.Ready) -> Said:
+        self._capabilities = reading.capabilities(message.capabilities)
+        self._total = RunningTotal() if counts_sessions(message.version) else None
+        return [
+            Heard(
+                bus.SessionOpened(
+                    message.session_id or "",
+                    capabilities=self._capabilities,
+                    ephemeral=not message.session_id,
+                )
+            )
+        ]
+
+    def _on_config_changed(self, message: reading.ConfigChanged) -> Said:
+        now, before = reading.capabilities(message.capabilities), self._capabilities
+        announced, self._announced = self._announced, ""
+        self._capabilities = now
+        if announced == "mode":
+            return [] if now == before else [Heard(bus.CapabilitiesChanged(now))]
+        if announced:
+            return [Heard(bus.ConfigChanged([], now, announced == "held config"))]
+        return [Heard(bus.CapabilitiesChanged(now))]
+
+    def _on_mcp_ready(self, message: reading.McpReady) -> Said:
+        tools = message.tools or []
+        said: Said = [*self._ledger.settle(commands.AddMcpServer, key=message.name)]
+        said.append(Heard(bus.McpServerReady(message.name, tools, dynamic=True)))
+        if not tools:
+            said.append(Heard(bus.Notice(texts.no_tools(message.name), "warning")))
+        return said
+
+    def _on_pong(self, message: reading.Pong) -> Said:
+        ping = self._ledger.find(commands.Ping)
+        if ping is None:
+            return []
+        # Commands that are carried out without a word were read before the ping was.
+        said = self._ledger.settle_all(*_SILENT, before=ping.number)
+        return [*said, *self._ledger.settle(commands.Ping)]
+
+    def _on_info(self, message: reading.Info) -> Said | None:
+        told = texts.read_info(message.message)
+        turn = self._turn if self._turn is not None and message.msg_id == self._turn.msg_id else None
+        ref = turn.ref if turn is not None else None
+        if told is None:
+            return [Heard(bus.Notice(message.message), "", ref)]
+        if told.retry is not None:
+            return [Heard(told.retry, "", ref)]
+        if told.kind == "mode":
+            self._announced = "mode"
+            old, now = self._capabilities.current_mode, told.mode
+            self._capabilities = msgspec.structs.replace(self._capabilities, current_mode=now)
+            changed = Heard(bus.ModeChanged(now, old, self._capabilities))
+            return [*self._ledger.settle(commands.SetMode, key=now), changed]
+        if told.kind == "queued":
+            answered = self._ledger.settle(commands.SetConfig, result=Done(deferred=True))
+            return [*answered] or [Heard(bus.Notice(message.message))]
+        if told.kind == "config":
+            self._announced = "held config" if told.deferred else "config"
+            answered = [] if told.deferred else self._ledger.settle(commands.SetConfig)
+            return [*answered, Heard(bus.Notice(message.message))]
+        return None  # words about a call that has events of its own
+
+    def _on_error(self, message: reading.Error) -> Said:
+        error = reading.error(message.error)
+        turn = self._turn
+        if turn is not None and (message.msg_id == turn.msg_id or (not message.msg_id and _unplaced(error))):
+            turn.ending.error = error
+            return [turn.say(bus.ErrorRaised(error))]
+        if message.msg_id:
+            refused = self._ledger.settle(commands.Prompt, key=message.msg_id, result=_refusal(error))
+            return [*refused] or [Heard(bus.ErrorRaised(error))]
+        return self._on_error_outside(error)
+
+    def _on_error_outside(self, error: bus.ErrorInfo) -> Said:
+        """An error of no turn: the answer to a command, where its text tells which."""
+        name = texts.refused_server(error.message)
+        if name is not None:
+            refused = self._ledger.settle(commands.AddMcpServer, key=name, result=_refusal(error))
+            if texts.failed_server(error.message) is not None:
+                return [*refused, Heard(bus.McpServerFailed(name, error, dynamic=True))]
+            return [*refused] or [Heard(bus.ErrorRaised(error))]
+        for kind, text in (
+            (commands.Approve, "tool_approve"),
+            (commands.Deny, "tool_deny"),
+            (commands.InitHistory, "init_history"),
+        ):
+            sent = self._ledger.find(kind)
+            if sent is not None and error.message in (texts.unknown_call(text, sent.key), texts.HISTORY_TOO_LATE):
+                return [*self._ledger.settle(kind, result=_refusal(error))]
+        return [Heard(bus.ErrorRaised(error))]
+
+    # --- turn ---
+
+    def _on_stream_start(self, message: reading.StreamStart) -> Said | None:
+        msg_id = message.msg_id
+        if msg_id is None:
+            waiting = self._ledger.find(commands.Prompt)
+            msg_id = waiting.key if waiting is not None else ""
+        turn = self._turn
+        if turn is None:
+            return self._start(msg_id)
+        if turn.msg_id == msg_id:
+            return None
+        turn.ending.error = bus.ErrorInfo("internal_error", "The agent began another turn before this one ended.")
+        return [*self._finish(turn, bus.Usage()), *self._start(msg_id)]
+
+    def _start(self, msg_id: str) -> Said:
+        sent = self._ledger.find(commands.Prompt, key=msg_id)
+        ref: JsonId = msg_id
+        parts: list[bus.Part] = []
+        if sent is not None and isinstance(sent.command, commands.Prompt):
+            ref = msg_id if sent.command.ref is None else sent.command.ref
+            parts = sending.prompt_parts(sent.command)
+        said: Said = [
+            *self._ledger.settle_all(commands.InitHistory),
+            *self._ledger.settle(commands.Prompt, key=msg_id),
+        ]
+        self._turn = _Turn(msg_id, ref)
+        said.append(self._turn.say(bus.TurnStarted(msg_id, ref, parts)))
+        return said
+
+    def _join(self, msg_id: str | None, said: Said) -> _Turn | None:
+        """The turn that a line belongs to, begun now if its beginning was left out; None for one that is over."""
+        turn = self._turn
+        if turn is not None:
+            return turn if not msg_id or msg_id == turn.msg_id else None
+        if not msg_id or msg_id == self._ended:
+            return None
+        said += self._start(msg_id)
+        return self._turn
+
+    def _on_text_delta(self, message: reading.TextDelta) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id, said)
+        if turn is None:
+            return None
+        turn.ending.went_on()
+        said.append(turn.say(bus.TextDelta(message.text)))
+        return said
+
+    def _on_thinking(self, message: reading.Thinking) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id, said)
+        if turn is None:
+            return None
+        turn.ending.went_on()
+        said.append(turn.say(bus.ReasoningDelta(message.text)))
+        return said
+
+    def _on_stream_end(self, message: reading.StreamEnd) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id if isinstance(message.msg_id, str) else None, said)
+        if turn is None:
+            return None
+        usage = reading.usage(message.usage)
+        return said + self._finish(turn, usage if self._total is None else self._total.turn(usage))
+
+    def _finish(self, turn: _Turn, usage: bus.Usage) -> Said:
+        """The end of the turn, after the end of every call in it."""
+        cause: Literal["stopped", "crashed"] = "stopped" if turn.stopping else "crashed"
+        said: Said = [turn.say(bus.CallCancelled(call.call_id, cause, "", call.name)) for call in turn.calls.values()]
+        outcome = "cancelled" if turn.stopping else turn.ending.outcome
+        error = turn.ending.error if outcome == "failed" else UNSET
+        said.append(turn.say(bus.TurnFinished(outcome, usage=usage, error=error)))
+        self._turn, self._ended = None, turn.msg_id
+        return said + self._ledger.settle_all(commands.Stop, commands.Approve, commands.Deny)
+
+    # --- calls ---
+
+    def _on_tool_request(self, message: reading.ToolRequest) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id, said)
+        if turn is None or message.call_id in turn.calls:
+            return None
+        turn.ending.went_on()
+        tool, kind = message.tool, reading.category(message.tool.category)
+        call = self._show(turn, message.call_id, tool.name)
+        call.asked = True
+        arguments = canonical_object(bytes(tool.args)) or Raw(b"{}")
+        text = bytes(arguments)
+        said.append(
+            turn.say(bus.CallReady(call.call_id, tool.name, text.decode(), arguments, kind, tool.description or ""))
+        )
+        said.append(turn.say(reading.question(call.call_id, tool.name, kind, msgspec.json.decode(text))))
+        return said
+
+    def _on_tool_running(self, message: reading.ToolRunning) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id, said)
+        if turn is None:
+            return None
+        turn.ending.went_on()
+        call = self._known(turn, message.call_id, message.tool_name, said)
+        if call.running:
+            return None
+        call.running = True
+        said.append(turn.say(bus.CallRunning(call.call_id, message.tool_name or call.name)))
+        return said + self._ledger.settle_all(commands.Approve, key=message.call_id)
+
+    def _on_tool_result(self, message: reading.ToolResult) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id, said)
+        if turn is None:
+            return None
+        turn.ending.went_on()
+        call = self._known(turn, message.call_id, message.tool_name, said)
+        del turn.calls[message.call_id]
+        said.append(turn.say(reading.result(message, call.call_id, message.tool_name or call.name)))
+        return said
+
+    def _on_tool_cancelled(self, message: reading.ToolCancelled) -> Said | None:
+        said: Said = []
+        turn = self._join(message.msg_id, said)
+        call = turn.calls.pop(message.call_id, None) if turn is not None else None
+        if turn is None or call is None:
+            return None
+        reason = message.reason or ""
+        cause = texts.cancel_cause(reason)
+        turn.ending.stopped = turn.ending.stopped or cause == "stopped"
+        said.append(turn.say(bus.CallCancelled(call.call_id, cause, reason, call.name)))
+        return said + self._ledger.settle_all(commands.Deny, key=message.call_id)
+
+    def _known(self, turn: _Turn, wire_id: str, name: str, said: Said) -> _Call:
+        """The call that a line is about. One that nobody asked about is shown by its name alone."""
+        call = turn.calls.get(wire_id)
+        if call is None:
+            call = self._show(turn, wire_id, name)
+            said.append(turn.say(bus.CallReady(call.call_id, name)))
+        return call
+
+    def _show(self, turn: _Turn, wire_id: str, name: str) -> _Call:
+        """A new call. Model services repeat ids from round to round; on the bus each is unique in the session."""
+        call_id, n = wire_id, 1
+        while call_id in self._call_ids:
+            n += 1
+            call_id = f"{wire_id}-{n}"
+        self._call_ids.add(call_id)
+        call = turn.calls[wire_id] = _Call(call_id, name)
+        return call
+
+
+_SILENT: Final = (commands.Stop, commands.Approve, commands.Deny, commands.InitHistory)
+"""Commands that are carried out without an answer."""
+
+_SENDERS: Final[dict[type[Command], Callable[[AionrsHost, Any], tuple[Struct, str] | Refusal]]] = {
+    commands.Prompt: AionrsHost._prompt,
+    commands.Stop: AionrsHost._stop,
+    commands.Approve: AionrsHost._approve,
+    commands.Deny: AionrsHost._deny,
+    commands.InitHistory: lambda host, command: (wire.InitHistory(command.text), ""),
+    commands.SetMode: lambda host, command: (wire.SetMode(command.mode), command.mode),
+    commands.SetConfig: AionrsHost._set_config,
+    commands.AddMcpServer: lambda host, command: (sending.add_mcp_server(command), command.name),
+    commands.Ping: lambda host, command: (wire.Ping(), ""),
+}
+
+_HANDLERS: Final[dict[type[Any], Callable[[AionrsHost, Any], Said | None]]] = {
+    reading.Ready: AionrsHost._on_ready,
+    reading.StreamStart: AionrsHost._on_stream_start,
+    reading.TextDelta: AionrsHost._on_text_delta,
+    reading.Thinking: AionrsHost._on_thinking,
+    reading.ToolRequest: AionrsHost._on_tool_request,
+    reading.ToolRunning: AionrsHost._on_tool_running,
+    reading.ToolResult: AionrsHost._on_tool_result,
+    reading.ToolCancelled: AionrsHost._on_tool_cancelled,
+    reading.StreamEnd: AionrsHost._on_stream_end,
+    reading.Error: AionrsHost._on_error,
+    reading.Info: AionrsHost._on_info,
+    reading.ConfigChanged: AionrsHost._on_config_changed,
+    reading.McpReady: AionrsHost._on_mcp_ready,
+    reading.Pong: AionrsHost._on_pong,
+}
+"""A handler gives None for a line that does not fit where it stands: it is kept as unknown."""
+
+_REFUSALS: Final[dict[str, RefusalCode]] = {
+    "protocol_error": "bad_params",
+    "config_error": "config",
+    "internal_error": "internal",
+}
+
+
+def _refusal(error: bus.ErrorInfo) -> Refusal:
+    """The refusal that an error stands for, as nearly as its code and text tell."""
+    code = _REFUSALS.get(error.code, "internal")
+    if "rejected — only allowed before" in error.message:
+        code = "too_late"
+    elif error.code == "protocol_error" and error.retryable:
+        code = "busy"
+    elif "no pending call" in error.message:
+        code = "not_found"
+    return Refusal(code, error.message, error.retryable)
+
+
+def _unplaced(error: bus.ErrorInfo) -> bool:
+    """Real agents name no turn in an error; their one code tells them from ours. Answers name a server."""
+    return error.code == "engine_error" and texts.refused_server(error.message) is None
+
+
+def _unknown(name: str, line: bytes) -> Heard:
+    """A line kept as it is. Text, and JSON that only we can read, is kept as a JSON string."""
+    try:
+        value = parse(line)
+        raw = Raw(_ENCODER.encode(value) if b"\\u" in line else line.strip())
+    except (BadJson, RecursionError):
+        raw = Raw(_ENCODER.encode(line.decode(errors="replace")))
+    return Heard(bus.Unknown("aionrs", name, raw))
