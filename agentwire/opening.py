@@ -34,7 +34,6 @@ class Found:
     history: History = dataclasses.field(default_factory=History)
     turns: int = 0
     call_ids: set[str] = dataclasses.field(default_factory=set)
-    records: int = 0
 
     def read(self, records: Iterable[Record]) -> None:
         """Fold records in."""
@@ -115,6 +114,28 @@ def _new(
         )
     session = _session(name, SessionLog(journal), Found(), settings, policy, provider, mcp, store is None)
     _announce(session, "new")
+    return session
+
+
+def _resumed(
+    store: SessionStore,
+    settings: SessionSettings,
+    policy: Policy,
+    provider: Provider | None,
+    source: str,
+    fork: bool,
+    mcp: bool,
+) -> Session:
+    if source == LATEST:
+        source = store.latest(settings.workspace).id
+    found = Found()
+    name = new_session_id() if fork else source
+    journal = store.fork(source, name, found.read) if fork else store.open(source, found.read)
+    session = _session(name, SessionLog(journal), found, settings, policy, provider, mcp, ephemeral=False)
+    for event, turn, origin in closing_events(found.history):
+        session.append(event, turn, origin)
+    header = journal.header
+    _announce(session, "forked" if fork else "resumed", header.forked_from, header.root)
     return session
 
 

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from agentwire.agent.blocking import BlockingTurn
 from agentwire.agent.turn import Turn
 from agentwire.events import ApprovalResolved, ErrorInfo, Outcome, TurnFinished
+from agentwire.log.waiting import sync
 
 logger = logging.getLogger("agentwire.turn")
 
@@ -57,7 +58,7 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
         finish(turn)
     if not turn.session.ephemeral:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(turn.session.log.sync)
+            await sync(turn.session.log)
 
 
 def describe(error: BaseException) -> str:
@@ -75,12 +76,12 @@ def finish(turn: Turn) -> None:
         turn.say(ApprovalResolved(question.approval_id, question.call_id, "cancelled", "", "stop", STOPPED))
     turn.close_calls("stopped", STOPPED)
     outcome: Outcome = "completed"
-    if turn.scope.cancelled_caught:
-        outcome = "cancelled"
-    elif turn.limit_reached:
+    if turn.limit_reached:
         outcome = "limit"
     elif turn.error is not UNSET:
         outcome = "failed"
+    elif turn.scope.cancelled_caught:
+        outcome = "cancelled"
     turn.say(
         TurnFinished(
             outcome,

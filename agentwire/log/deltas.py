@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentwire.events import CallArgumentsDelta, CallOutputDelta, Event, ReasoningDelta, TextDelta
+from agentwire.log.lines import encode_lines
 from agentwire.log.record import Record
+from agentwire.text import scrub_value
 
 JOIN_LIMIT = 64 * 1024
 """Longest joined text, in characters."""
@@ -38,6 +40,29 @@ def _with_text(event: Any, text: str) -> Any:
     if kind is CallArgumentsDelta:
         return CallArgumentsDelta(event.call_id, text)
     return kind(text, event.message_id)
+
+
+def encode_deltas(deltas: list[Record]) -> bytes:
+    """Encode deltas, having mended strings that are no text."""
+    try:
+        return encode_lines(deltas)
+    except UnicodeEncodeError:
+        for record in deltas:
+            scrub_value(record)
+        return encode_lines(deltas)
+
+
+def deltas_size(deltas: list[Any]) -> int:
+    """Mend strings that are no text, and give the memory of all strings: quick for plain ASCII."""
+    try:
+        texts = [record.event.text for record in deltas if not record.event.message_id]
+        if len(texts) == len(deltas):
+            text = "".join(texts)
+            if text.isascii():
+                return len(text)
+    except AttributeError:
+        pass  # deltas of calls
+    return 2 * len(encode_deltas(deltas))
 
 
 class Joiner:

@@ -55,10 +55,8 @@ class SessionInUse(StoreError):
     """Someone has the session open; ``pid`` says who, where the system tells (0: unknown)."""
 
     def __init__(self, session: str, pid: int = 0) -> None:
-        if pid == os.getpid():
-            whom = "this process"
-        else:
-            whom = "another process" + (f" (pid {pid})" if pid else "")
+        other = f"another process (pid {pid})" if pid else "another process"
+        whom = "this process" if pid == os.getpid() else other
         super().__init__(f"Session '{session}' is in use by {whom}")
         self.session = session
         self.pid = pid

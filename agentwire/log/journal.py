@@ -14,6 +14,8 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +24,10 @@ from agentwire.log.errors import JournalError, SessionExists, SessionInUse, Stor
 from agentwire.log.filelock import owner, try_lock, unlock
 from agentwire.log.linefile import BLOCK, LineFile, read_at, write_all
 from agentwire.log.record import Record
+from agentwire.text import scrub_value
+
+HEADER_LIMIT = 64 * 1024
+"""Longest first line, in bytes."""
 
 VERSION = 1
 """Version of the journal format: a reader refuses a higher one. New events and new fields do not raise it (see
@@ -34,7 +40,6 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows
 _READ_ONLY = os.O_RDONLY | _BINARY
 _READ_WRITE = os.O_RDWR | _BINARY
 _HEADER_LINES = 1
-_HEADER_LIMIT = 64 * 1024
 _MAGIC = b'{"agentwire":"journal"'
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 
@@ -73,10 +78,10 @@ class JournalView(LineFile):
 
     __slots__ = ("header", "limit")
 
-    def __init__(self, fd: int, path: str, header: JournalHeader, start: int, limit: int) -> None:
-        super().__init__(fd, f"The journal {path}", start, 1)
-        self.header = header
-        self.limit = limit
+    def __init__(self, fd: int, path: str, found: _Layout) -> None:
+        super().__init__(fd, f"The journal {path}", found.start, 1)
+        self.header = found.header
+        self.limit = found.end
         """Offset after the last whole line."""
 
     @classmethod
@@ -88,16 +93,13 @@ class JournalView(LineFile):
         path = os.fspath(path)
         try:
             fd = os.open(path, _READ_ONLY)
-            try:
-                header, start, limit, _ = _look(fd, path)
-            except BaseException:
-                os.close(fd)
-                raise
+            with _on_error(partial(os.close, fd)):
+                found = _look(fd, path)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise JournalError(f"The journal {path} cannot be opened: {reason(error)}") from error
-        return cls(fd, path, header, start, limit)
+        return cls(fd, path, found)
 
     def records(self) -> Iterator[list[Record]]:
         """Read and check all records, some hundreds at a time; to be called once. Raises :class:`JournalError`."""
@@ -140,7 +142,7 @@ class Journal(LineFile):
                 fd = _acquire(path, header.session, os.O_CREAT | os.O_EXCL)
             except FileExistsError:
                 fd = _take_over(path, header.session)
-            with _given_up_on_error(fd, path):
+            with _on_error(partial(os.unlink, path), partial(os.close, fd)):
                 return cls._begin(fd, path, header)
         except SessionInUse:
             raise SessionExists(header.session) from None
@@ -157,18 +159,16 @@ class Journal(LineFile):
         path = os.fspath(path)
         try:
             fd = _acquire(path)
-            try:
-                header, start, end, size = _look(fd, path)
-                journal = cls(fd, path, header, start)
-                for records in journal.scan(end, _HEADER_LINES):
+            with _on_error(partial(os.close, fd)):
+                found = _look(fd, path)
+            journal = cls(fd, path, found.header, found.start)
+            with _on_error(journal.close):
+                for records in journal.scan(found.end, _HEADER_LINES):
                     if visit is not None:
                         visit(records)
-                if size > end:
-                    os.ftruncate(fd, end)
-                    journal.lost = size - end
-            except BaseException:
-                os.close(fd)
-                raise
+                if found.size > found.end:
+                    os.ftruncate(fd, found.end)
+                    journal.lost = found.size - found.end
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -185,8 +185,9 @@ class Journal(LineFile):
         draft = f"{path}.{os.getpid()}.draft"
         try:
             fd = _acquire(draft, header.session, os.O_CREAT | os.O_TRUNC)
-            with _given_up_on_error(fd, draft):
+            with _on_error(partial(os.unlink, draft), partial(os.close, fd)):
                 journal = cls._begin(fd, path, header)
+            with _on_error(partial(os.unlink, draft), journal.close):
                 journal.copy(source)
                 _publish(draft, path)
         except FileExistsError:
@@ -197,7 +198,10 @@ class Journal(LineFile):
 
     @classmethod
     def _begin(cls, fd: int, path: str, header: JournalHeader) -> Journal:
+        header = scrub_value(header)  # a workspace's path need not be UTF-8
         line = msgspec.json.encode(header) + b"\n"
+        if len(line) > HEADER_LIMIT:
+            raise StoreError(f"The journal {path} cannot be written: its first line would be too long")
         write_all(fd, line, 0)
         return cls(fd, path, header, len(line))
 
@@ -221,14 +225,32 @@ class Journal(LineFile):
             unlock(self.fd)
 
 
+def remove_journal(path: str | os.PathLike[str], session: str) -> None:
+    """Remove a journal that nobody has open.
+
+    Raises ``FileNotFoundError``, :class:`SessionInUse`, or :class:`StoreError` if the system does not let us.
+    """
+    path = os.fspath(path)
+    try:
+        fd = _acquire(path, session)
+        try:
+            os.unlink(path)
+        finally:
+            os.close(fd)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"The journal {path} cannot be removed: {reason(error)}") from error
+
+
 @contextmanager
-def _given_up_on_error(fd: int, path: str) -> Iterator[None]:
-    """Leave no half-made file behind."""
+def _on_error(*undo: Callable[[], None]) -> Iterator[None]:
+    """Call ``undo`` if something goes wrong: leave no file locked, and none half-made."""
     try:
         yield
     except BaseException:
-        os.unlink(path)
-        os.close(fd)
+        for step in undo:
+            step()
         raise
 
 
@@ -236,33 +258,38 @@ def _acquire(path: str, session: str = "", flags: int = 0) -> int:
     """Open and lock a file, and make sure that it is still the one of that name."""
     while True:
         fd = os.open(path, _READ_WRITE | flags, 0o600)
-        try:
-            if not try_lock(fd):
-                raise SessionInUse(session or _look(fd, path)[0].session, owner(fd))
-            try:
-                if os.path.samestat(os.fstat(fd), os.stat(path)):
-                    return fd
-            except FileNotFoundError:
-                pass  # removed between opening and locking: the next attempt sees what is there now
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
+        with _on_error(partial(os.close, fd)):
+            _lock(fd, path, session)
+            if _has_name(fd, path):
+                return fd
+        os.close(fd)  # removed between opening and locking: see what is there now
+
+
+def _lock(fd: int, path: str, session: str) -> None:
+    if not try_lock(fd):
+        raise SessionInUse(session or _look(fd, path).header.session, owner(fd))
+
+
+def _has_name(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _take_over(path: str, session: str) -> int:
     """Lock the file of a journal whose creation was cut short, and empty it."""
     fd = _acquire(path, session)
-    try:
-        data = read_at(fd, _HEADER_LIMIT, 0)
-        # A power cut can leave zeros in place of what was written.
-        if data.strip(b"\0") and (b"\n" in data or not (data.startswith(_MAGIC) or _MAGIC.startswith(data))):
-            raise SessionExists(session)
+    with _on_error(partial(os.close, fd)):
+        _check_unborn(read_at(fd, HEADER_LIMIT, 0), session)
         os.ftruncate(fd, 0)
-    except BaseException:
-        os.close(fd)
-        raise
     return fd
+
+
+def _check_unborn(data: bytes, session: str) -> None:
+    # A power cut can leave zeros in place of what was written.
+    if data.strip(b"\0") and (b"\n" in data or not (data.startswith(_MAGIC) or _MAGIC.startswith(data))):
+        raise SessionExists(session)
 
 
 def _publish(draft: str, path: str) -> None:
@@ -310,15 +337,25 @@ def _version(line: bytes) -> int:
         return 0
 
 
-def _look(fd: int, path: str) -> tuple[JournalHeader, int, int, int]:
-    """Give the header, the offset of the first record, the offset after the last whole line, and the file's size."""
+class _Layout(NamedTuple):
+    """Where things are in a journal: offsets in bytes."""
+
+    header: JournalHeader
+    start: int
+    """Of the first record."""
+    end: int
+    """After the last whole line."""
+    size: int
+
+
+def _look(fd: int, path: str) -> _Layout:
     size = os.fstat(fd).st_size
-    header, start = parse_header(read_at(fd, _HEADER_LIMIT, 0), path)
+    header, start = parse_header(read_at(fd, HEADER_LIMIT, 0), path)
     end = size
     while end > start:
         begin = max(start, end - BLOCK)
         cut = read_at(fd, end - begin, begin).rfind(b"\n") + 1
         if cut:
-            return header, start, begin + cut, size
+            return _Layout(header, start, begin + cut, size)
         end = begin
-    return header, start, start, size
+    return _Layout(header, start, start, size)

@@ -181,3 +181,11 @@ class LineFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def private_file(first: int) -> LineFile:
+    """Make an unlinked temporary file for records from ``first`` on. Raises :class:`OSError`."""
+    import tempfile  # costs milliseconds, and is hardly ever needed
+
+    with tempfile.TemporaryFile(prefix="agentwire-") as file:
+        return LineFile(os.dup(file.fileno()), "The private file for slow readers", 0, first)

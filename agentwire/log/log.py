@@ -25,18 +25,18 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import ref
 
 from agentwire.events import AnyEvent, CallArgumentsDelta, CallOutputDelta, ReasoningDelta, TextDelta
 from agentwire.log.cursor import Cursor
-from agentwire.log.deltas import text_of
+from agentwire.log.deltas import deltas_size, encode_deltas, text_of
 from agentwire.log.errors import Gap
 from agentwire.log.journal import Journal
-from agentwire.log.linefile import LineFile
+from agentwire.log.linefile import LineFile, private_file
 from agentwire.log.lines import encode_line, encode_lines
 from agentwire.log.record import Record
-from agentwire.text import scrub, scrub_value
+from agentwire.text import scrub
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -83,9 +83,9 @@ class SessionLog:
     """
 
     __slots__ = (
-        "_archive", "_before", "_chunk_limit", "_chunks", "_clock", "_cursors", "_first", "_firsts", "_flushed", "_journal",
-        "_oldest", "_parked", "_sealed_size", "_size", "_spill", "_stop", "_tail", "_time", "_warned", "broken",
-        "closed", "on_broken", "resident_limit", "seq",
+        "_archive", "_before", "_chunk_limit", "_chunks", "_clock", "_cursors", "_first", "_firsts", "_flushed",
+        "_journal", "_oldest", "_parked", "_sealed_size", "_size", "_spill", "_stop", "_tail", "_time", "_warned",
+        "broken", "closed", "on_broken", "resident_limit", "seq",
     )  # fmt: skip
 
     def __init__(
@@ -194,10 +194,10 @@ class SessionLog:
         journal = self._journal
         data = b""
         if journal is not None and deltas:
-            data = _encode_mended(deltas)
+            data = encode_deltas(deltas)
             self._size += len(data) if data.isascii() else 2 * len(data)
         elif deltas:
-            self._size += _mended_size(deltas)
+            self._size += deltas_size(deltas)
         self._size += 2 * len(line) + _RECORD_BYTES * (len(deltas) + 1)
         self._before = self._flushed
         self._flushed = self.seq
@@ -294,7 +294,7 @@ class SessionLog:
             return True
         try:
             if self._spill is None:
-                self._spill = _new_spill(chunk.first)
+                self._spill = private_file(chunk.first)
             records = chunk.records[self._spill.last + 1 - chunk.first :]
             self._spill.append(encode_lines(records), len(records))
         except OSError as error:
@@ -375,37 +375,6 @@ class SessionLog:
         return self._archive
 
 
-def _encode_mended(deltas: list[Record]) -> bytes:
-    """Encode deltas, having mended strings that are no text."""
-    try:
-        return encode_lines(deltas)
-    except UnicodeEncodeError:
-        for record in deltas:
-            scrub_value(record)
-        return encode_lines(deltas)
-
-
-def _mended_size(deltas: list[Any]) -> int:
-    """Mend strings that are no text, and give the memory of all strings: quick for plain ASCII."""
-    try:
-        texts = [record.event.text for record in deltas if not record.event.message_id]
-        if len(texts) == len(deltas):
-            text = "".join(texts)
-            if text.isascii():
-                return len(text)
-    except AttributeError:
-        pass  # deltas of calls
-    return 2 * len(_encode_mended(deltas))
-
-
-def _new_spill(first: int) -> LineFile:
-    import os
-    import tempfile
-
-    with tempfile.TemporaryFile(prefix="agentwire-") as file:
-        return LineFile(os.dup(file.fileno()), "The private file for slow readers", 0, first)
-
-
 def _logger() -> Logger:
     import logging  # costs milliseconds, and is hardly ever needed
 
@@ -415,5 +384,5 @@ def _logger() -> Logger:
 def _call(function: Callable[..., None], *arguments: OSError) -> None:
     try:
         function(*arguments)
-    except Exception:  # a reader must not break the writer
+    except Exception:  # noqa: BLE001 - whatever a reader does must not break the writer
         _logger().exception("a function that the log called failed")

@@ -61,6 +61,7 @@ class StdioChild:
         self._oversized = False
         self._heard_all = trio.Event()
         self._status: int | None = None
+        """How it ended by itself; None: it lives, or it was we who ended it."""
 
     @property
     def epitaph(self) -> str:
@@ -93,11 +94,10 @@ class StdioChild:
                     try:
                         yield incoming, outgoing
                     finally:
-                        await self._end(process)
                         nursery.cancel_scope.cancel()
         finally:
-            await end_group(process)
-            watchdog.release(process.pid)
+            with trio.CancelScope(shield=True):
+                await self._end(process)
 
     async def _spawn(self) -> trio.Process:
         spec = self._spec
@@ -192,10 +192,11 @@ class StdioChild:
     async def _end(self, process: trio.Process) -> None:
         """Close its stdin and, if it deserves that, wait; then end it and what is left of its group."""
         assert process.stdin is not None  # noqa: S101 - spawned with pipes
-        with trio.CancelScope(shield=True):
-            await process.stdin.aclose()
-            if self.patient:
-                with trio.move_on_after(EOF_GRACE):
-                    await process.wait()
-            await end_group(process)
-        self._status = process.returncode
+        assert process.stdout is not None  # noqa: S101
+        await process.stdin.aclose()
+        if self.patient:
+            with trio.move_on_after(EOF_GRACE):
+                self._status = await process.wait()
+        await end_group(process)
+        await process.stdout.aclose()
+        watchdog.release(process.pid)

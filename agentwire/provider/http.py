@@ -133,7 +133,8 @@ class HttpClient:
     def _broken(self, error: httpx.HTTPError, began: bool) -> ProviderError:
         import httpx
 
-        service, text = self.service, errors.redact(str(error), self.secrets)
+        service, cause = self.service, _root(error)
+        text = errors.redact(str(error) or str(cause) or type(cause).__name__, self.secrets)
         match error:
             case httpx.ConnectTimeout():
                 seconds = f"{self._connect_timeout:g}"
@@ -143,13 +144,13 @@ class HttpClient:
                 return ProviderError(f"Nothing from {service} for {seconds} s.", kind="timeout", retryable=True)
             case httpx.ConnectError() | httpx.ProxyError():
                 # A certificate that does not fit will not fit the next time either.
-                retryable = not isinstance(_root(error), ssl.SSLCertVerificationError)
+                retryable = not isinstance(cause, ssl.SSLCertVerificationError)
                 return ProviderError(f"Cannot connect to {service}: {text}", kind="connect", retryable=retryable)
             case httpx.LocalProtocolError() | httpx.UnsupportedProtocol():
                 return ProviderError(f"The request to {service} cannot be sent: {text}", kind="config")
             case httpx.DecodingError():
                 return ProviderError(f"{service} sent what cannot be decompressed: {text}", kind="bad_reply")
-        message = f"The connection to {service} broke off{': ' if text else '.'}{text}"
+        message = f"The connection to {service} broke off: {text}"
         return ProviderError(message, kind="stream" if began else "connect", retryable=True)
 
 

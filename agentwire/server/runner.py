@@ -35,7 +35,7 @@ from agentwire.commands import (
     Steer,
     Stop,
 )
-from agentwire.events import ContextAdded, HistoryCleared, TurnStarted
+from agentwire.events import ContextAdded, ErrorInfo, ErrorRaised, HistoryCleared, TurnStarted
 from agentwire.server.mcp_servers import McpServers
 from agentwire.session import Session
 from agentwire.text import scrub
@@ -46,11 +46,17 @@ BUSY = "A turn is running; send the message again after its end."
 LATE_HISTORY = "init_history is only accepted before the first message"
 LATE_MCP = "AddMcpServer '{name}': rejected — only allowed before first Message"
 CLIENT_GONE = "Client disconnected"
+READ_ONLY = "The journal of this session cannot be written, so it takes no more messages"
 
 
 def refused(code: Any, message: str, *, retryable: bool = False) -> Outcome:
     """A refusal; it goes out at the next line border."""
     return Outcome(Refusal(code, message, retryable), NOW)
+
+
+def describe_os(error: OSError | None) -> str:
+    """What the system said."""
+    return (error.strerror or str(error)) if error is not None else ""
 
 
 class SessionRunner:
@@ -63,6 +69,7 @@ class SessionRunner:
         self._run = run
         self._nursery = nursery
         self._queue: deque[Prompt] = deque()
+        session.log.on_broken = self._journal_broken
 
     # --- turns ---
 
@@ -70,7 +77,7 @@ class SessionRunner:
         """Start a turn, or say why not. The outcome goes out before anything of the turn."""
         session = self.session
         if session.read_only:
-            return refused("read_only", f"The journal of this session cannot be written: {session.log.broken}")
+            return refused("read_only", f"{READ_ONLY}: {describe_os(session.log.broken)}")
         if session.closed:
             return refused("not_found", f"Session '{session.id}' is closed")
         if session.active is not None:
@@ -107,6 +114,16 @@ class SessionRunner:
     def _next(self) -> None:
         if self._queue and not self.session.closed and not self.session.read_only:
             self._start(self._queue.popleft())
+
+    def _journal_broken(self, error: OSError) -> None:
+        """The disk is full or gone: what runs must not go on unrecorded, and nothing new begins."""
+        told = ErrorInfo("internal_error", f"{READ_ONLY}: {describe_os(error)}")
+        turn = self.session.active
+        if turn is None:
+            self.session.append(ErrorRaised(told))
+        else:
+            turn.fail(told)
+            turn.scope.cancel()
 
     def stop(self, command: Stop, by: str) -> Outcome:
         """End the running turn; when idle nothing happens."""

@@ -43,6 +43,9 @@ The cloud credentials are among them although other programs use them too: whoev
 their names as ``keep``.
 """
 
+_GATE = ("/bin/sh", "-c", 'read -r go || exit 125; exec "$@" </dev/null', "sh")
+"""Put before a command line: it starts only when it is told so. If we are killed before, it never does."""
+
 Sink = Callable[[bytes], bool]
 """Takes a chunk of output. False: no more is wanted, the program is ended."""
 
@@ -80,8 +83,8 @@ async def run(
     """
     with trio.CancelScope(shield=True):  # else a cancellation could lose a process that was just started
         process = await trio.lowlevel.open_process(
-            list(argv),
-            stdin=subprocess.DEVNULL,
+            [*_GATE, *argv],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
@@ -91,6 +94,7 @@ async def run(
     done = False
     try:
         watchdog.guard(process.pid)
+        _open_gate(process)
         ended = await _attend(process, stdout, stderr, timeout)
         done = True
         return ended
@@ -99,9 +103,16 @@ async def run(
             await end_group(process)
         if process.returncode is not None:
             watchdog.release(process.pid)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                _close(stream)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if isinstance(stream, trio.lowlevel.FdStream):
+                stream.close()
+
+
+def _open_gate(process: trio.Process) -> None:
+    assert isinstance(process.stdin, trio.lowlevel.FdStream)  # noqa: S101 - it was opened as a pipe
+    with contextlib.suppress(BrokenPipeError):  # it was killed; its exit status will say so
+        os.write(process.stdin.fileno(), b"\n")
+    process.stdin.close()
 
 
 async def _attend(process: trio.Process, stdout: Sink, stderr: Sink, timeout: float | None) -> Ended:
@@ -180,8 +191,3 @@ def _unread(stream: trio.abc.ReceiveStream) -> Iterator[bytes]:
             if not chunk:
                 return
             yield chunk
-
-
-def _close(stream: trio.abc.ReceiveStream) -> None:
-    if isinstance(stream, trio.lowlevel.FdStream):
-        stream.close()

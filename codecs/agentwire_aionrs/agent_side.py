@@ -41,7 +41,10 @@ class AionrsAgent:
 
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
         """Append the lines for ``records``: all of them are rendered."""
-        self._sessions[session].render(records, out)
+        if len(records) == 1:
+            self._sessions[session].render_one(records[0], out)
+        else:
+            self._sessions[session].render(records, out)
         return None
 
     def feed(self, session: str, records: Sequence[Record]) -> None:

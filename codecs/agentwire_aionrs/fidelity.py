@@ -30,7 +30,8 @@ class Story:
         self.asked = {event.call_id for event in told if isinstance(event, bus.ApprovalRequested)}
         self.run = {event.call_id for event in told if isinstance(event, bus.CallRunning)}
         self.capabilities = bus.Capabilities()
-        self.ref = ""
+        self.ref: str | None = None
+        """`msg_id` of the turn under way."""
         self.ready: dict[str, bus.CallReady] = {}
         self.shown: dict[str, str] = {}
         """Calls the host was shown, and the name it knows each by."""
@@ -48,6 +49,8 @@ class Story:
             self.ready.clear()
             self.shown.clear()
             self.ending = Ending()
+        elif isinstance(event, bus.TurnFinished):
+            self.ref = None
         elif isinstance(event, bus.CallReady):
             self.ready[event.call_id] = event
         elif isinstance(event, bus.TextDelta | bus.ReasoningDelta | bus.ApprovalRequested | bus.CallRunning):
@@ -383,8 +386,11 @@ def _ref(record: Record, story: Story) -> JsonId:
     event = record.event
     if isinstance(event, bus.TurnStarted):
         return turn_ref(event)
-    in_turn = record.turn and not isinstance(event, _OUTSIDE) and not _of_host(record, story)
-    return story.ref if in_turn else None
+    if isinstance(event, _OUTSIDE) or _of_host(record, story):
+        return None
+    without = None if isinstance(event, bus.ErrorRaised) else ""
+    told = story.ref if record.turn else without
+    return story.ref if told == story.ref else None
 
 
 FIDELITY: Final = Fidelity(

@@ -22,13 +22,12 @@ from agentwire_aionrs import texts, wire
 
 _ENCODER: Final = msgspec.json.Encoder()
 _encode = _ENCODER.encode
+_encode_into = _ENCODER.encode_into
 _encode_lines = _ENCODER.encode_lines
 
 _NO_ARGUMENTS: Final = Raw(b"{}")
-_STARTS: Final[dict[type[Event], bytes]] = {
-    TextDelta: b'{"type":"text_delta","text":',
-    ReasoningDelta: b'{"type":"thinking","text":',
-}
+_TEXT_DELTA: Final = b'{"type":"text_delta","text":'
+_THINKING: Final = b'{"type":"thinking","text":'
 
 
 class _Call:
@@ -53,31 +52,38 @@ class SessionLines:
         self._calls: dict[str, _Call] = {}
         self._open_turn("")
 
+    def render_one(self, record: Record, out: bytearray) -> None:
+        """Append the lines for a single record: what :meth:`render` does, without its loop."""
+        if record.origin:
+            return  # a subagent's own events are not on this wire
+        event = record.event
+        kind = event.__class__
+        if kind is TextDelta or kind is ReasoningDelta:
+            self._splice(kind, event.text, out)  # type: ignore[union-attr]  # told by its class: cheaper than isinstance
+        elif (write := _WRITERS.get(kind)) is not None:
+            write(self, event, record, out)
+
     def render(self, records: Sequence[Record], out: bytearray) -> None:
         """Append the lines for ``records``."""
-        deltas: list[str] = []
         run: type[Event] | None = None
+        deltas: list[str] = []
         for record in records:
             if record.origin:
-                continue  # a subagent's own events are not on this wire
+                continue
             event = record.event
-            kind = event.__class__
+            kind: type[Event] = event.__class__
+            if kind is run:
+                deltas.append(event.text)  # type: ignore[union-attr]
+                continue
+            if run is not None:
+                self._splice_run(run, deltas, out)
+                run = None
             if kind is TextDelta or kind is ReasoningDelta:
-                if kind is not run:
-                    if deltas:
-                        self._splice(run, deltas, out)
-                        deltas = []
-                    run = kind
-                deltas.append(event.text)  # type: ignore[union-attr]  # told by its class, not by isinstance
-            else:
-                if deltas:
-                    self._splice(run, deltas, out)
-                    deltas = []
-                write = _WRITERS.get(kind)
-                if write is not None:
-                    write(self, event, record, out)
-        if deltas:
-            self._splice(run, deltas, out)
+                run, deltas = kind, [event.text]  # type: ignore[union-attr]
+            elif (write := _WRITERS.get(kind)) is not None:
+                write(self, event, record, out)
+        if run is not None:
+            self._splice_run(run, deltas, out)
 
     def feed(self, records: Sequence[Record]) -> None:
         """Remember what ``records`` say, without writing."""
@@ -85,30 +91,43 @@ class SessionLines:
             if not record.origin and (learn := _LEARNERS.get(record.event.__class__)) is not None:
                 learn(self, record.event)
 
-    def _splice(self, kind: type[Event] | None, deltas: list[str], out: bytearray) -> None:
+    def _splice(self, kind: type[Event], delta: str, out: bytearray) -> None:
+        """Append the line for one delta."""
+        start, _, end = self._splices[kind]
+        try:
+            out += start + _encode(delta) + end
+        except UnicodeEncodeError:
+            out += start + _encode(scrub(delta)) + end
+
+    def _splice_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
         """Append one line for each delta of a run."""
+        if len(deltas) == 1:
+            return self._splice(kind, deltas[0], out)
         start, between, end = self._splices[kind]
         try:
             lines = _encode_lines(deltas)
         except UnicodeEncodeError:
             lines = _encode_lines([scrub(delta) for delta in deltas])
-        # JSON holds no line feed of its own, so each one here ends a text.
+        # JSON text holds no line feed of its own, so each one stands between two deltas.
         out += start
-        out += lines[:-1].replace(b"\n", between) if len(deltas) > 1 else lines[:-1]
+        out += lines[:-1].replace(b"\n", between)
         out += end
+        return None
 
     # --- what is remembered ---
 
-    def _open_turn(self, msg_id: str) -> None:
-        self._msg_id = scrub(msg_id)
-        self._calls.clear()
-        end = b',"msg_id":' + _encode(self._msg_id) + b"}\n"
-        self._splices: dict[type[Event] | None, tuple[bytes, bytes, bytes]] = {
-            kind: (start, end + start, end) for kind, start in _STARTS.items()
-        }
-
     def _learn_turn_started(self, event: bus.TurnStarted) -> None:
-        self._open_turn(turn_ref(event))
+        self._open_turn(scrub(turn_ref(event)))
+
+    def _open_turn(self, msg_id: str) -> None:
+        self._msg_id = msg_id
+        self._calls.clear()
+        end = b',"msg_id":' + _encode(msg_id) + b"}\n"
+        self._splices: dict[type[Event], tuple[bytes, bytes, bytes]] = {
+            TextDelta: (_TEXT_DELTA, end + _TEXT_DELTA, end),
+            ReasoningDelta: (_THINKING, end + _THINKING, end),
+        }
+        """What stands before, between and after the deltas of each kind in this turn."""
 
     def _learn_call_ready(self, event: bus.CallReady) -> None:
         arguments = _NO_ARGUMENTS if isinstance(event.arguments, UnsetType) else _one_line(event.arguments)
@@ -295,7 +314,15 @@ def is_own(event: bus.Unknown) -> bool:
 
 
 def _line(message: Struct, out: bytearray) -> None:
-    append_line(_ENCODER, message, out)
+    """``append_line``, for the usual case without a second call."""
+    begin = len(out)
+    try:
+        _encode_into(message, out, -1)
+    except UnicodeEncodeError:
+        del out[begin:]
+        append_line(_ENCODER, message, out)
+    else:
+        out += b"\n"
 
 
 def _capabilities(now: bus.Capabilities) -> wire.Capabilities:

@@ -206,6 +206,8 @@ class Told(Struct, frozen=True):
 
 def read_info(message: str) -> Told | None:
     """What the text of an ``info`` stands for; None for a notice."""
+    if not message.startswith(_BEGINNINGS):
+        return None
     for form, told in _FORMS:
         if found := form.fullmatch(message):
             return told(found)
@@ -224,6 +226,9 @@ def _stream_retry(found: re.Match[str]) -> Told:
 def _request_retry(found: re.Match[str]) -> Told:
     return Told("retry", retry=RetryScheduled(int(found[3]), int(found[4]), _ms(found[2]), found[1]))
 
+
+_BEGINNINGS: Final = ("mode ", "config ", "set_config", "Stream ", "Request ", "Tool call", "[")
+"""How every one of :data:`_FORMS` begins: few notices do, and none of those is worth a pattern."""
 
 _FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Told]], ...]] = (
     (re.compile(r"mode updated: (default|auto_edit|yolo)"), lambda found: Told("mode", mode=cast("Mode", found[1]))),

@@ -17,7 +17,7 @@ PROTOCOL_VERSION: Final = "0.2.0"
 # --- events, agent to host (section 1) -----------------------------------------------------------------------
 
 
-class Capabilities(Struct):
+class Capabilities(Struct, gc=False):
     """What the session can do now: all eight keys, always."""
 
     tool_approval: bool
@@ -30,7 +30,7 @@ class Capabilities(Struct):
     mcp: bool
 
 
-class Ready(Struct, tag="ready", kw_only=True):
+class Ready(Struct, tag="ready", gc=False, kw_only=True):
     """Section 1.1: the first line. ``session_id`` is left out for a session without a journal."""
 
     version: str = PROTOCOL_VERSION
@@ -38,27 +38,27 @@ class Ready(Struct, tag="ready", kw_only=True):
     capabilities: Capabilities
 
 
-class StreamStart(Struct, tag="stream_start"):
+class StreamStart(Struct, tag="stream_start", gc=False):
     """Section 1.2: a turn began."""
 
     msg_id: str
 
 
-class TextDelta(Struct, tag="text_delta"):
+class TextDelta(Struct, tag="text_delta", gc=False):
     """Section 1.3: a piece of the answer."""
 
     text: str
     msg_id: str
 
 
-class Thinking(Struct, tag="thinking"):
+class Thinking(Struct, tag="thinking", gc=False):
     """Section 1.4: a piece of reasoning."""
 
     text: str
     msg_id: str
 
 
-class Tool(Struct):
+class Tool(Struct, gc=False):
     """A call as its request shows it; ``args`` is an object with sorted keys."""
 
     name: str
@@ -67,7 +67,7 @@ class Tool(Struct):
     description: str
 
 
-class ToolRequest(Struct, tag="tool_request"):
+class ToolRequest(Struct, tag="tool_request", gc=False):
     """Section 1.5: may this call run?"""
 
     msg_id: str
@@ -75,7 +75,7 @@ class ToolRequest(Struct, tag="tool_request"):
     tool: Tool
 
 
-class ToolRunning(Struct, tag="tool_running"):
+class ToolRunning(Struct, tag="tool_running", gc=False):
     """Section 1.6: it runs."""
 
     msg_id: str
@@ -83,7 +83,7 @@ class ToolRunning(Struct, tag="tool_running"):
     tool_name: str
 
 
-class ToolResult(Struct, tag="tool_result"):
+class ToolResult(Struct, tag="tool_result", gc=False):
     """Section 1.7: it ended. ``output`` is text, a unified diff or base64, as ``output_type`` says."""
 
     msg_id: str
@@ -95,7 +95,7 @@ class ToolResult(Struct, tag="tool_result"):
     metadata: Raw | UnsetType = UNSET
 
 
-class ToolCancelled(Struct, tag="tool_cancelled"):
+class ToolCancelled(Struct, tag="tool_cancelled", gc=False):
     """Section 1.8: it will not run, or no longer."""
 
     msg_id: str
@@ -103,7 +103,7 @@ class ToolCancelled(Struct, tag="tool_cancelled"):
     reason: str
 
 
-class Usage(Struct):
+class Usage(Struct, gc=False):
     """Tokens of the turn; ``input_tokens`` includes cached ones."""
 
     input_tokens: int
@@ -112,14 +112,14 @@ class Usage(Struct):
     cache_write_tokens: int | UnsetType = UNSET
 
 
-class StreamEnd(Struct, tag="stream_end"):
+class StreamEnd(Struct, tag="stream_end", gc=False):
     """Section 1.9: the turn ended."""
 
     msg_id: str
     usage: Usage
 
 
-class ErrorBody(Struct):
+class ErrorBody(Struct, gc=False):
     """What went wrong; ``code`` is one of the five of section 1.10."""
 
     code: str
@@ -127,34 +127,34 @@ class ErrorBody(Struct):
     retryable: bool
 
 
-class Error(Struct, tag="error", kw_only=True):
+class Error(Struct, tag="error", gc=False, kw_only=True):
     """Section 1.10. ``msg_id`` is the turn's, null outside a turn, and left out in answers to ``add_mcp_server``."""
 
     msg_id: str | UnsetType | None = UNSET
     error: ErrorBody
 
 
-class Info(Struct, tag="info"):
+class Info(Struct, tag="info", gc=False):
     """Section 1.11: for a person. ``msg_id`` is empty outside a turn."""
 
     msg_id: str
     message: str
 
 
-class ConfigChanged(Struct, tag="config_changed"):
+class ConfigChanged(Struct, tag="config_changed", gc=False):
     """Section 1.12: the capabilities as they are now."""
 
     capabilities: Capabilities
 
 
-class McpReady(Struct, tag="mcp_ready"):
+class McpReady(Struct, tag="mcp_ready", gc=False):
     """Section 1.13: a server asked for with ``add_mcp_server`` is connected."""
 
     name: str
     tools: list[str]
 
 
-class Pong(Struct, tag="pong"):
+class Pong(Struct, tag="pong", gc=False):
     """Section 1.14."""
 
 

@@ -90,6 +90,13 @@ async def manager(told: Told) -> AsyncIterator[McpManager]:
         yield open_manager
 
 
+async def until_true(condition: Callable[[], bool]) -> None:
+    """Wait for something that another process does to a file or to itself."""
+    with trio.fail_after(20):
+        while not condition():  # noqa: ASYNC110 - nothing in this process could set an event
+            await trio.sleep(0.01)
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs; a zombie does not."""
     try:

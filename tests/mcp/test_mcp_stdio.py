@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from conftest import Raw, Told, alive
+from conftest import Raw, Told, alive, until_true
 
 from agentwire.events import Image
 from agentwire.mcp.errors import McpCallError, McpConnectError
@@ -100,9 +100,7 @@ async def test_s_f02_a_cancelled_connect_leaves_nothing_running(manager: McpMana
     scope = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connect, scope)
-        with trio.fail_after(20):
-            while not pids.exists() or not pids.read_text().endswith("\n"):
-                await trio.sleep(0.01)
+        await until_true(lambda: pids.exists() and pids.read_text().endswith("\n"))
         scope.cancel()
     assert not alive(int(pids.read_text()))
     assert manager.servers == []
@@ -126,7 +124,7 @@ async def test_connects_asked_for_before_the_manager_is_open(told: Told, raw: Ra
     ("command", "expected"),
     [
         ("/no/such", "Transport error: Failed to spawn '/no/such': No such file or directory (os error 2)"),
-        ("/etc/hosts", "Transport error: Failed to spawn '/etc/hosts': Permission denied (os error 13)"),
+        ("/", "Transport error: Failed to spawn '/': Permission denied (os error 13)"),
         ("a\0b", "Transport error: Failed to spawn 'a\0b': embedded null byte"),
         ("true", "Transport error: Child process stdout closed"),
     ],
@@ -222,7 +220,7 @@ async def test_s_f03_a_server_that_closes_its_stdout_and_lives_is_ended(
 ) -> None:
     pids = tmp_path / "pids"
     server = await manager.connect(raw(call="fall_silent", file=str(pids)))
-    with trio.fail_after(5), pytest.raises(McpCallError, match="it was ended by signal 15"):
+    with trio.fail_after(5), pytest.raises(McpCallError, match="it closed its stdout"):
         await server.call("echo", {})
     assert not alive(int(pids.read_text()))
 
@@ -365,9 +363,7 @@ async def test_a_cancelled_call_is_told_to_the_server_and_keeps_it(
     scope = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(call, scope)
-        with trio.fail_after(20):
-            while not called.exists():
-                await trio.sleep(0.01)
+        await until_true(called.exists)
         scope.cancel()
     assert scope.cancelled_caught
     seen = json.loads((await server.call("seen", {}))["content"][0]["text"])

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trio
 from chunk_server import Answer, ChunkServer, chunk_server
-from conversing import CASES, Heard, chunks_of, converse, make
+from conversing import CASES, Heard, ask, chunks_of, converse, make
 from msgspec import UNSET
 
 from agentwire.provider import ProviderError
@@ -95,8 +95,6 @@ async def test_s_a05_first_text_before_the_second_chunk() -> None:
 
     async with chunk_server(Answer(chunks_of(case["input"]), before_chunk=before)) as server:
         provider = make("openai", server.url)
-        from conversing import ask
-
         with trio.fail_after(10):
             await provider.complete(ask(), emit)
         await provider.aclose()

@@ -14,7 +14,7 @@ from support.agent_process import alive, gone, lines_of
 from support.cases import case
 
 from agentwire.tools import ToolError, post_process
-from agentwire.tools.children import SECRET_VARIABLES, environment
+from agentwire.tools.children import SECRET_VARIABLES, Ended, environment
 from agentwire.tools.exec_command import shell_command
 
 LIMIT = 50_000
@@ -134,14 +134,14 @@ async def test_time_limits(bench: Any, timeout: Any) -> None:
         assert not result.is_error
 
 
-async def test_time_limits_are_capped(bench: Any, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_time_limits_are_capped(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from agentwire.tools import exec_command
 
     seen: list[float] = []
 
     async def run(argv: Any, *, timeout: float, **others: Any) -> Any:
         seen.append(timeout)
-        return exec_command.Ended(0)
+        return Ended(0)
 
     monkeypatch.setattr(exec_command, "run", run)
     for timeout in (None, 5, 600_000, 600_001, 10**12):

@@ -15,7 +15,7 @@ import pytest
 import trio
 from support.agent_process import alive, gone, lines_of
 
-from agentwire.tools import watchdog
+from agentwire.tools import reaper, watchdog
 
 AGENT = """
 import sys, trio
@@ -55,7 +55,6 @@ async def test_a_killed_agent_takes_its_commands_with_it(
 
 async def test_what_was_left_in_the_background_goes_when_the_agent_ends(tmp_path: Path) -> None:
     """Also what a command left that had ended long before; but not before the agent ends."""
-    (tmp_path / "go").unlink(missing_ok=True)
     wait = "while ! [ -e go ]; do sleep 0.01; done"
     left = "sleep 300 & echo $! >> pids"
     agent = await trio.lowlevel.open_process([sys.executable, "-c", AGENT, left, wait], cwd=tmp_path)
@@ -149,13 +148,13 @@ REAPER = [sys.executable, "-I", "-S", watchdog._PROGRAM]
 
 
 def test_the_helper_ends_by_itself_and_ignores_polite_signals() -> None:
-    with subprocess.Popen(REAPER, stdin=subprocess.PIPE, start_new_session=True) as reaper:
-        assert reaper.stdin is not None
+    with subprocess.Popen(REAPER, stdin=subprocess.PIPE, start_new_session=True) as dog:
+        assert dog.stdin is not None
         with subprocess.Popen(["sleep", "300"], start_new_session=True) as one:
-            reaper.stdin.write(b"+%d\n" % one.pid)  # its handlers are set before it reads this
-            reaper.stdin.close()
+            dog.stdin.write(b"+%d\n" % one.pid)  # its handlers are set before it reads this
+            dog.stdin.close()
             assert one.wait(5) == -signal.SIGTERM
-        assert reaper.wait(5) == 0
+        assert dog.wait(5) == 0
 
 
 def test_the_helper_waits_before_it_kills() -> None:
@@ -163,33 +162,30 @@ def test_the_helper_waits_before_it_kills() -> None:
     stubborn = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
     pipes = {"stdout": subprocess.PIPE, "start_new_session": True}
     with (
-        subprocess.Popen(REAPER, stdin=subprocess.PIPE, start_new_session=True) as reaper,
+        subprocess.Popen(REAPER, stdin=subprocess.PIPE, start_new_session=True) as dog,
         subprocess.Popen(["sh", "-c", ready], **pipes) as one,  # type: ignore[call-overload]
         subprocess.Popen(["sh", "-c", stubborn], **pipes) as other,  # type: ignore[call-overload]
     ):
-        assert reaper.stdin is not None
+        assert dog.stdin is not None
         for process in (one, other):
             assert process.stdout.readline() == b"ready\n"
-            reaper.stdin.write(b"+%d\n" % process.pid)
+            dog.stdin.write(b"+%d\n" % process.pid)
         started = time.monotonic()
-        reaper.stdin.close()
+        dog.stdin.close()
         assert one.wait(5) == 7
         assert other.wait(5) == -signal.SIGKILL
         assert time.monotonic() - started < 3
-        assert reaper.wait(5) == 0
+        assert dog.wait(5) == 0
 
 
-def test_the_helper_forgets_released_groups_that_are_empty() -> None:
+def test_the_helper_forgets_released_groups_that_are_empty(sleeper: subprocess.Popen[bytes]) -> None:
     """Seen from inside, for what it does with a number that was given to others cannot be provoked."""
-    from agentwire.tools import reaper
-
     reading, writing = os.pipe()
-    with subprocess.Popen(["sleep", "300"], start_new_session=True) as living, \
-            subprocess.Popen(["true"], start_new_session=True) as dead:  # fmt: skip
+    with subprocess.Popen(["true"], start_new_session=True) as dead:
         dead.wait()
-        os.write(writing, b"+%d\n+%d\n-%d\n-%d\n+77777" % (living.pid, dead.pid, living.pid, dead.pid))
-        os.close(writing)
-        assert reaper.listen(reading) == {living.pid, dead.pid}
-        reaper.end({living.pid, dead.pid})
-        assert living.wait(5) == -signal.SIGTERM
+    os.write(writing, b"+%d\n+%d\n-%d\n-%d\n+77777" % (sleeper.pid, dead.pid, sleeper.pid, dead.pid))
+    os.close(writing)
+    assert reaper.listen(reading) == {sleeper.pid}
+    reaper.end({sleeper.pid, dead.pid})
+    assert sleeper.wait(5) == -signal.SIGTERM
     os.close(reading)
