@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentwire.asyncio_bridge import on_asyncio
     from agentwire.host.connect import Peer, connect
     from agentwire.host.local import LocalSession, open_session
-    from agentwire.registry import codec
+    from agentwire.registry import load_codec, load_provider
     from agentwire.serving import ServeOptions, serve
     from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
     from agentwire.tools.function import tool
@@ -31,8 +31,9 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "Turn",
-    "codec",
     "connect",
+    "load_codec",
+    "load_provider",
     "on_asyncio",
     "open_session",
     "serve",
@@ -49,8 +50,9 @@ _HOMES = {
     "ToolError": "agentwire.tools.contract",
     "ToolResult": "agentwire.tools.contract",
     "Turn": "agentwire.agent.turn",
-    "codec": "agentwire.registry",
     "connect": "agentwire.host.connect",
+    "load_codec": "agentwire.registry",
+    "load_provider": "agentwire.registry",
     "on_asyncio": "agentwire.asyncio_bridge",
     "open_session": "agentwire.host.local",
     "serve": "agentwire.serving",

@@ -33,13 +33,13 @@ def _find(group: str, kind: str, name: str) -> EntryPoint:
     return points[0]
 
 
-def codec(name: str) -> Codec:
+def load_codec(name: str) -> Codec:
     """The codec of that name; raises :class:`UnknownName`."""
     found: Codec = _find(CODECS, "codec", name).load()
     return found
 
 
-def provider(name: str) -> ProviderPlugin:
+def load_provider(name: str) -> ProviderPlugin:
     """The provider plugin of that name; raises :class:`UnknownName`."""
     found: ProviderPlugin = _find(PROVIDERS, "provider", name).load()
     return found

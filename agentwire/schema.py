@@ -34,7 +34,7 @@ def all_schemas() -> dict[str, dict[str, Any]]:
         "journal.record.json": schema_of(Record, "agentwire journal, every other line"),
     }
     for name in registry.names(registry.CODECS):
-        codec = registry.codec(name)
+        codec = registry.load_codec(name)
         if codec.schemas is not None:
             schemas.update(codec.schemas())
     return schemas

@@ -76,6 +76,8 @@ class ServeOptions(Struct, omit_defaults=True):
     provider_options: dict[str, Any] = {}
     extra: Config | None = None
     """Settings of the originals' own configuration files, under those of ``agentwire.toml``."""
+    notices: tuple[str, ...] = ()
+    """What the person at the host should know of how these options came to be."""
 
 
 class Boot(Struct):
@@ -109,7 +111,7 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
     _logging(options.log_level)
     signal.signal(signal.SIGTERM, _leave)
     try:
-        codec = registry.codec(options.codec)
+        codec = registry.load_codec(options.codec)
     except registry.UnknownName as error:
         print(f"Error: {error}", file=sys.stderr)
         return USAGE
@@ -154,6 +156,8 @@ def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
         fork=options.fork_session,
         mcp=bool(config.mcp_servers),
     )
+    for text in options.notices:
+        session.append(Notice(text, "warning"))
     return Boot(options, loaded, session, agent)
 
 
@@ -174,7 +178,7 @@ def _provider(options: ServeOptions, config: Config, agent: Any, environ: Mappin
     if name in LATER_PROVIDERS:
         raise ConfigError(LATER_PROVIDERS[name])
     try:
-        plugin = registry.provider(name)
+        plugin = registry.load_provider(name)
     except registry.UnknownName as error:
         raise ConfigError(str(error)) from None
     quirks = dict(config.providers.get(name, {}))

@@ -11,8 +11,11 @@ import gc
 from collections.abc import Callable, Mapping
 from statistics import median, quantiles
 from time import thread_time
+from typing import TypeVar
 
 from msgspec import Struct
+
+T = TypeVar("T")
 
 Pass = Callable[[], float]
 """Runs a candidate once and gives its cost: seconds per event, mostly."""
@@ -64,8 +67,13 @@ def spread(values: list[float]) -> Ratio:
 
 
 def interleave(passes: Mapping[str, Pass], effort: Effort) -> Costs:
-    """Run every candidate once in each round, after one round that does not count."""
-    costs: dict[str, list[float]] = {name: [] for name in passes}
+    """Run every candidate once in each round and keep what it cost."""
+    return Costs(take_turns(passes, effort))
+
+
+def take_turns(passes: Mapping[str, Callable[[], T]], effort: Effort) -> dict[str, list[T]]:
+    """Run every candidate once in each round, after one round that does not count; what each gave, by name."""
+    results: dict[str, list[T]] = {name: [] for name in passes}
     order = list(passes)
     for name in order:
         passes[name]()
@@ -74,11 +82,11 @@ def interleave(passes: Mapping[str, Pass], effort: Effort) -> Costs:
     try:
         for _ in range(effort.rounds):
             for name in order:
-                costs[name].append(passes[name]())
+                results[name].append(passes[name]())
             order.reverse()
     finally:
         gc.unfreeze()
-    return Costs(costs)
+    return results
 
 
 def cpu_time(run: Callable[[], object], events: int) -> Pass:

@@ -182,9 +182,7 @@ class _Writer:
         self.turns += 1
         self.turn = self.turns
         ref = self.draw(refs)
-        self.say(
-            bus.TurnStarted(f"turn-{self.turn}", ref, self.draw(st.lists(parts, max_size=2)), *self.draw(_WHO))
-        )
+        self.say(bus.TurnStarted(f"turn-{self.turn}", ref, self.draw(st.lists(parts, max_size=2)), *self.draw(_WHO)))
         steps = self.draw(st.integers(0, 2))
         for index in range(steps):
             self.step(index)
@@ -212,7 +210,9 @@ class _Writer:
 
     def new_call(self) -> tuple[str, str, str]:
         self.calls += 1
-        text = self.draw(st.sampled_from(("", "{", "[1]")) | json_objects.map(lambda value: bytes(canonical(value)).decode()))
+        text = self.draw(
+            st.sampled_from(("", "{", "[1]")) | json_objects.map(lambda value: bytes(canonical(value)).decode())
+        )
         return f"{self.draw(st.sampled_from(TRICKY))}call_{self.calls}", self.draw(names), text
 
     def run_calls(self, calls: Sequence[tuple[str, str, str]]) -> None:
@@ -243,7 +243,9 @@ class _Writer:
 
 
 _WHO = st.tuples(texts, texts)
-_DELTAS = st.tuples(st.sampled_from((bus.TextDelta, bus.TextDelta, bus.ReasoningDelta)), texts, st.sampled_from(("", "x")))
+_DELTAS = st.tuples(
+    st.sampled_from((bus.TextDelta, bus.TextDelta, bus.ReasoningDelta)), texts, st.sampled_from(("", "x"))
+)
 _LOCATIONS = st.lists(st.builds(bus.Location, texts, st.just(UNSET) | counts), max_size=1)
 
 _Step = Callable[[_Writer, str, str, Any], Event]
@@ -255,7 +257,9 @@ def _asked(writer: _Writer, call_id: str, name: str, category: Any) -> Event:
 
 
 def _resolved(decision: Any) -> _Step:
-    return lambda writer, call_id, name, category: bus.ApprovalResolved(f"a-{call_id}", call_id, decision, "call", "host")
+    return lambda writer, call_id, name, category: bus.ApprovalResolved(
+        f"a-{call_id}", call_id, decision, "call", "host"
+    )
 
 
 def _running(writer: _Writer, call_id: str, name: str, category: Any) -> Event:
@@ -316,6 +320,8 @@ def complete_log() -> list[Record]:
     usage = Usage(1500, 320, 800, 200, 40, {"cost": 1})
     diff = bus.Diff("/w/a", "--- a/w/a\n+++ b/w/a\n@@ -1 +1 @@\n-x\n+y", "x\n", "y\n")
     error = ErrorInfo("provider_error", "Rate limit exceeded", retryable=True)
+    calls = [bus.CallRef("c1", "Edit", '{"b":1, "a":2}'), bus.CallRef("c2", "ExecCommand", '{"cmd":"ls"}')]
+    where, shots = [bus.Location("/w/a", 1)], [bus.Image("image/png", "aGk=")]
     writer = _Writer(lambda strategy: None)
     writer.say(bus.SessionOpened("s1", "new", "/w", "script", "m", now, "", "s1", False, "aionrs"))
     for event in (
@@ -344,8 +350,8 @@ def complete_log() -> list[Record]:
         bus.TextDelta("there", "x"),
         bus.CallStarted("c1", "Edit"),
         bus.CallArgumentsDelta("c1", '{"b":1,'),
-        bus.StepFinished(0, "Hello there", "hmm", [bus.CallRef("c1", "Edit", "{}")], usage, "tool_calls", "script", [Raw(b"{}")]),
-        bus.CallReady("c1", "Edit", '{"b":1, "a":2}', Raw(b'{"a":2,"b":1}'), "edit", "Edit a", [bus.Location("/w/a", 1)]),
+        bus.StepFinished(0, "Hello there", "hmm", calls, usage, "tool_calls", "script", [Raw(b"{}")]),
+        bus.CallReady("c1", "Edit", '{"b":1, "a":2}', Raw(b'{"a":2,"b":1}'), "edit", "Edit a", where),
         bus.CallReady("c2", "ExecCommand", '{"cmd":"ls"}', Raw(b'{"cmd":"ls"}'), "exec", "Execute: ls"),
         bus.CallReady("c3", "", "{}", Raw(b"{}"), "exec", "", [], barred=True),
         bus.ApprovalRequested("c1", "c1", "Edit", "edit", "/w/a", "", diff, "write"),
@@ -353,7 +359,7 @@ def complete_log() -> list[Record]:
         bus.ApprovalResolved("c1", "c1", "allowed", "call", "host"),
         bus.CallRunning("c1", "Edit"),
         bus.CallOutputDelta("c1", "line\n", "stdout"),
-        bus.CallFinished("c1", "Edit", "ok", "done", diff, [bus.Image("image/png", "aGk=")], {"n": 1}, Raw(b"1"), 5, True),
+        bus.CallFinished("c1", "Edit", "ok", "done", diff, shots, {"n": 1}, Raw(b"1"), 5, True),
         bus.CallFinished("c3", "", "error", "Malformed"),
         bus.CallCancelled("c2", "denied", "no", "ExecCommand", "Tool denied: no"),
         bus.HostToolRequested("r1", "c1", "host", Raw(b"{}"), "run"),

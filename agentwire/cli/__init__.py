@@ -101,7 +101,7 @@ def _tell_host(name: str, message: str) -> None:
     from agentwire.commands import Refusal
 
     try:
-        codec = registry.codec(name)
+        codec = registry.load_codec(name)
     except registry.UnknownName:
         return
     out = bytearray()

@@ -10,13 +10,13 @@ from agentwire import registry
 @click.command()
 def codecs() -> None:
     """List the installed codecs."""
-    _print([(name, registry.codec(name).summary) for name in registry.names(registry.CODECS)])
+    _print([(name, registry.load_codec(name).summary) for name in registry.names(registry.CODECS)])
 
 
 @click.command()
 def providers() -> None:
     """List the installed providers."""
-    _print([(name, registry.provider(name).summary) for name in registry.names(registry.PROVIDERS)])
+    _print([(name, registry.load_provider(name).summary) for name in registry.names(registry.PROVIDERS)])
 
 
 def _print(rows: list[tuple[str, str]]) -> None:

@@ -1,1 +1,58 @@
-"""Codecs: one wire protocol each, sans-IO. The contract is :mod:`agentwire.codec.contract`."""
+"""Codecs: one wire protocol each, sans-IO.
+
+Everything that a codec package needs is imported from here; the contract is :mod:`agentwire.codec.contract`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentwire.codec.contract import AgentSide, Codec, Directive, HostSide, Request, View
+    from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.framing import Framer, LineFault
+    from agentwire.codec.heard import Answered, Heard
+    from agentwire.log.record import Record
+    from agentwire.policy import Policy
+
+_HOMES = {
+    "AgentSide": "agentwire.codec.contract",
+    "Answered": "agentwire.codec.heard",
+    "Codec": "agentwire.codec.contract",
+    "Directive": "agentwire.codec.contract",
+    "Fidelity": "agentwire.codec.fidelity",
+    "Framer": "agentwire.codec.framing",
+    "Heard": "agentwire.codec.heard",
+    "HostSide": "agentwire.codec.contract",
+    "LineFault": "agentwire.codec.framing",
+    "Policy": "agentwire.policy",
+    "Record": "agentwire.log.record",
+    "Request": "agentwire.codec.contract",
+    "View": "agentwire.codec.contract",
+}
+
+__all__ = [
+    "AgentSide",
+    "Answered",
+    "Codec",
+    "Directive",
+    "Fidelity",
+    "Framer",
+    "Heard",
+    "HostSide",
+    "LineFault",
+    "Policy",
+    "Record",
+    "Request",
+    "View",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value

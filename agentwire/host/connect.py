@@ -305,7 +305,7 @@ async def connect(
     the block is left. Raises :class:`AgentDied` if it ends before it is ready, :class:`trio.TooSlowError` if that
     takes longer than ``ready_timeout`` seconds.
     """
-    side = registry.codec(codec).host()
+    side = registry.load_codec(codec).host()
     process = await trio.lowlevel.open_process(
         list(argv),
         stdin=subprocess.PIPE,

@@ -1,9 +1,9 @@
-"""A turn as a person sees it in a terminal, with the wire under it if wanted."""
+"""A turn as a person sees it in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -27,33 +27,16 @@ from agentwire.events import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-LONGEST_WIRE_LINE = 160
 LONGEST_OUTPUT = 12
 
 
 class Screen:
     """Prints events as they come. Deltas are streamed; everything else is a line or a block of its own."""
 
-    def __init__(self, console: Console, *, show_wire: bool = False) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._show_wire = show_wire
         self._streaming: type[Any] | None = None
         self._names: dict[str, str] = {}
-
-    # --- the wire ---
-
-    def line(self, direction: Literal["in", "out"], line: bytes) -> None:
-        """One line of the wire; ``in`` is what the agent reads."""
-        if not self._show_wire:
-            return
-        self._end_stream()
-        text = line.decode("utf-8", errors="replace")
-        if len(text) > LONGEST_WIRE_LINE:
-            text = f"{text[:LONGEST_WIRE_LINE]}..."
-        arrow = "host -> agent" if direction == "in" else "agent -> host"
-        self._print(f"      {arrow}  {text}", style="dim")
-
-    # --- the person ---
 
     def say(self, who: str, text: str) -> None:
         """A line of somebody's."""

@@ -288,9 +288,12 @@ class SessionLog:
         last = chunk.records[-1].seq
         if self._archive is not None and last <= self._archive.last:
             return True
-        if all(cursor.floor >= last for cursor in self._open_cursors()):
-            self._oldest = last + 1
+        furthest_behind = min((cursor.floor for cursor in self._open_cursors()), default=self.seq)
+        if self._spill is not None and furthest_behind >= self._spill.last:
+            self._oldest = self._spill.last + 1
             self._drop_spill()
+        if furthest_behind >= last:
+            self._oldest = last + 1
             return True
         try:
             if self._spill is None:

@@ -166,11 +166,11 @@ class Connection:
         error = exchange.error
         if exchange.result is not None:
             return exchange.result
-        if error is None or (error.code, error.message) == (CONNECTION_CLOSED, "Connection closed"):
+        if error is None or _closed_by(error):
             await self.finished.wait()
             raise ConnectionLostError(self._reason())
-        if error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"):
-            raise ConnectionLostError(error.message)  # of this one request; the SDK's words
+        if error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream"):  # the stream of this request
+            raise ConnectionLostError(error.message)
         if self._forgotten and (error.code, error.message) == (INVALID_REQUEST, "Session terminated"):
             self.over.set()
             raise ConnectionLostError("the server has forgotten the session", taken=False)
@@ -312,7 +312,7 @@ class Connection:
         return f"Transport error: {self._trouble or f'{place(self._spec.url)}: connection closed'}"
 
     def _refused(self, error: MCPError) -> str:
-        return self._closed() if error.code == CONNECTION_CLOSED else self._answer(error)
+        return self._closed() if _closed_by(error) else self._answer(error)
 
     def _unfit(self, error: RuntimeError) -> str:
         if self._dispatcher is None:  # the SDK's event stream ended before it could begin
@@ -329,6 +329,11 @@ _CAUSES: tuple[tuple[type[Exception], Callable[[Connection, Any], str]], ...] = 
     (Exception, lambda _, error: f"Transport error: {trouble_of(error)}"),
 )
 """What to say of each kind of failure, the most telling first."""
+
+
+def _closed_by(error: MCPError) -> bool:
+    """Whether it is the SDK that says so. Servers use the code too, for whatever they like."""
+    return (error.code, error.message) == (CONNECTION_CLOSED, "Connection closed")
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:

@@ -16,8 +16,8 @@ from agentwire.mcp.server import McpServer, Watcher
 from agentwire.mcp.spec import McpServerSpec
 from agentwire.mcp.tool import McpTool
 
-CLOSE_WITHIN = 2.5
-"""Seconds after which servers that do not end are left to their fate (which is SIGKILL)."""
+CLOSE_WITHIN = 1.75
+"""Seconds in which servers may be taken leave of; after that they are ended as if the manager were cancelled."""
 
 
 def _ignore(*_: object) -> None:
@@ -75,6 +75,7 @@ class McpManager:
                     for server in self._ready:
                         closing.start_soon(server.close)
         finally:
+            self._settled.set()
             self._nursery.cancel_scope.cancel()
             ended = await self._opening.__aexit__(kind, error, trace)
         return ended

@@ -53,7 +53,7 @@ class EventStreamReader:
         except SseError as error:
             raise ProviderError(f"{self.service}: {error}", kind="bad_reply") from error
         for event in events:
-            if event.data:
+            if event.data and not event.data.isspace():
                 self.on_event(event.data, event.name)
 
     def whole(self, body: bytes) -> None:

@@ -37,9 +37,7 @@ class McpServers:
             on_notice=self._notice,
             on_failed=self._died,
         )
-        self._running: trio.Event | None = None
-        self._under_way = 0
-        self._settled = trio.Event()
+        self._running = False
 
     def add(self, command: AddMcpServer) -> str | None:
         """Begin to connect a server that the host asked for; what is wrong with the request, or None."""
@@ -59,36 +57,18 @@ class McpServers:
     async def settled(self) -> None:
         """Wait until no connection is under way, or long enough."""
         with trio.move_on_after(LONGEST_WAIT):
-            while self._under_way:
-                await self._settled.wait()
+            await self._manager.settled()
 
     def _begin(self, spec: McpServerSpec) -> None:
-        self._under_way += 1
-        if self._running is None:
-            self._running = trio.Event()
-            self._nursery.start_soon(self._run_manager, self._running)
-        self._nursery.start_soon(self._connect, spec, self._running)
+        if not self._running:
+            self._running = True
+            self._nursery.start_soon(self._manager.run)
+        self._manager.connect_soon(spec, self._ready, self._failed)
 
-    async def _run_manager(self, running: trio.Event) -> None:
-        async with self._manager:
-            running.set()
-            await trio.sleep_forever()
-
-    async def _connect(self, spec: McpServerSpec, running: trio.Event) -> None:
-        await running.wait()
-        try:
-            server = await self._manager.connect(spec)
-        except McpConnectError as error:
-            self._failed(spec, error)
-        else:
-            self._register()
-            self._session.set_mcp()
-            names = [tool.name for tool in server.listing.tools]
-            self._session.append(McpServerReady(spec.name, names, spec.dynamic))
-        finally:
-            self._under_way -= 1
-            self._settled.set()
-            self._settled = trio.Event()
+    def _ready(self, server: McpServer) -> None:
+        self._register()
+        self._session.set_mcp()
+        self._session.append(McpServerReady(server.name, server.tool_names, server.spec.dynamic))
 
     def _register(self) -> None:
         self._toolbox.set_foreign(self._manager.tools(self._toolbox.own_names))

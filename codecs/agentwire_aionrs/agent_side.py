@@ -8,13 +8,12 @@ from typing import Final
 
 import msgspec
 
-from agentwire.codec.contract import Directive, Request, View
-from agentwire.codec.framing import LineFault
+from agentwire.codec.contract import Directive, Request
 from agentwire.codec.jsontext import append_line
 from agentwire.commands import Outcome, Refusal
 from agentwire.log.record import Record
-from agentwire_aionrs.commands import answer, read, refused
 from agentwire_aionrs.rendering import SessionLines
+from agentwire_aionrs.requests import answer, read, refused
 
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -24,13 +23,11 @@ class AionrsAgent:
 
     __slots__ = ("_sessions",)
 
+    receive = staticmethod(read)
+
     def __init__(self) -> None:
         # The wire knows one session; a connection that follows several keeps their turns apart.
         self._sessions: defaultdict[str, SessionLines] = defaultdict(SessionLines)
-
-    def receive(self, line: bytes | LineFault, view: View) -> Request | None:
-        """Read one line."""
-        return read(line)
 
     def outcome(self, request: Request, outcome: Outcome, out: bytearray) -> Directive | None:
         """Append the line that answers a request, if there is one."""

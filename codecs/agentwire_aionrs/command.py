@@ -117,7 +117,7 @@ def _level(ctx: click.Context, param: click.Parameter, given: str | None) -> str
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Longest reply of the model, in tokens.")
 @click.option("--max-turns", type=click.IntRange(min=0), help="Model calls per message; 0 is no limit. [0]")
 @click.option("--thinking", default="", help="Extended thinking: enabled or disabled.")
-@click.option("--thinking-budget", type=click.IntRange(min=1), default=0, help="Tokens for thinking. [10000]")
+@click.option("--thinking-budget", type=click.IntRange(min=0), default=0, help="Tokens for thinking. [10000]")
 @click.option(
     "--max-tool-call-malformed-turns",
     type=int,
@@ -266,9 +266,11 @@ def session() -> None:
 @session.command("list")
 def session_list() -> None:
     """List the sessions of this directory, newest first: ours, and those of aionrs that --resume can take over."""
+    from agentwire_aionrs.originals import configuration
     from agentwire_aionrs.originals.takeover import listed
 
-    rows = listed(Path.cwd())
+    found = configuration.load(configuration.user_file(), Path(configuration.WORKSPACE_FILE).absolute(), trusted=False)
+    rows = listed(Path.cwd().resolve(), found.configuration.session.directory)
     for row in rows:
         click.echo(row)
     if not rows:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, UnsetType
 
 from agentwire import events as bus
 from agentwire.codec.fidelity import EXACT, Fidelity, Row, Rule, absent, invented, moved, narrowed
@@ -18,65 +17,8 @@ from agentwire.commands import JsonId
 from agentwire.events import Event
 from agentwire.log.record import Record
 from agentwire_aionrs import reading, texts
-from agentwire_aionrs.reading import Ending
-from agentwire_aionrs.rendering import is_own, shown_result, turn_ref
-
-
-class Story:
-    """What a host knows at each record of a log, and which calls it will be shown."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        told = [record.event for record in records if not record.origin]
-        self.asked = {event.call_id for event in told if isinstance(event, bus.ApprovalRequested)}
-        self.run = {event.call_id for event in told if isinstance(event, bus.CallRunning)}
-        self.capabilities = bus.Capabilities()
-        self.ref: str | None = None
-        """`msg_id` of the turn under way."""
-        self.ready: dict[str, bus.CallReady] = {}
-        self.shown: dict[str, str] = {}
-        """Calls the host was shown, and the name it knows each by."""
-        self.ending = Ending()
-
-    def advance(self, record: Record) -> None:
-        """Learn from a record."""
-        if record.origin:
-            return
-        event = record.event
-        if isinstance(event, bus.SessionOpened | bus.CapabilitiesChanged | bus.ConfigChanged | bus.ModeChanged):
-            self.capabilities = event.capabilities
-        elif isinstance(event, bus.TurnStarted):
-            self.ref = turn_ref(event)
-            self.ready.clear()
-            self.shown.clear()
-            self.ending = Ending()
-        elif isinstance(event, bus.TurnFinished):
-            self.ref = None
-        elif isinstance(event, bus.CallReady):
-            self.ready[event.call_id] = event
-        elif isinstance(event, bus.TextDelta | bus.ReasoningDelta | bus.ApprovalRequested | bus.CallRunning):
-            self.ending.went_on()
-            if isinstance(event, bus.ApprovalRequested | bus.CallRunning):
-                self.shown.setdefault(event.call_id, self.name(event))
-        elif isinstance(event, bus.ErrorRaised):
-            if record.turn:
-                self.ending.error = event.error
-        elif isinstance(event, bus.CallFinished):
-            if self.shown.pop(event.call_id, None) is not None:
-                self.ending.went_on()
-        elif isinstance(event, bus.CallCancelled) and self.shown.pop(event.call_id, None) is not None:
-            stopped = texts.cancel_cause(texts.cancel_reason(event)) == "stopped"
-            self.ending.stopped = self.ending.stopped or stopped
-
-    def name(self, event: bus.ApprovalRequested | bus.CallRunning) -> str:
-        """A call's name as the line says it."""
-        ready = self.ready.get(event.call_id)
-        return event.name or (ready.name if ready is not None and isinstance(event, bus.CallRunning) else "")
-
-    def arguments(self, call_id: str) -> Raw:
-        """A call's arguments as the line says them."""
-        ready = self.ready.get(call_id)
-        return Raw(b"{}") if ready is None else _arguments_of(ready)
-
+from agentwire_aionrs.rendering import is_own, known_usage, shown_result, turn_ref
+from agentwire_aionrs.story import Story, arguments_of
 
 # --- conditions ----------------------------------------------------------------------------------------------
 
@@ -108,7 +50,9 @@ def _held_for_nothing(record: Record, story: Story) -> bool:
 
 def _server_error(record: Record, story: Story) -> bool:
     event = record.event
-    return isinstance(event, bus.ErrorRaised) and not record.turn and texts.failed_server(event.error.message) is not None
+    return (
+        isinstance(event, bus.ErrorRaised) and not record.turn and texts.failed_server(event.error.message) is not None
+    )
 
 
 def _stream(record: Record, story: Story) -> bool:
@@ -176,10 +120,6 @@ def _asked_field(name: str) -> Callable[[bus.ApprovalRequested, Story], Any]:
     return value
 
 
-def _arguments_of(event: bus.CallReady) -> Raw:
-    return Raw(b"{}") if isinstance(event.arguments, UnsetType) else event.arguments
-
-
 def _arguments(event: bus.ApprovalRequested, story: Story) -> dict[str, Any]:
     decoded: dict[str, Any] = msgspec.json.decode(story.arguments(event.call_id))
     return decoded
@@ -192,15 +132,9 @@ def _call_running(event: bus.CallRunning, story: Story) -> Sequence[Event]:
 
 
 def _call_finished(event: bus.CallFinished, story: Story) -> bus.CallFinished:
-    shown = shown_result(event)
-    seen = reading.ToolResult(
-        event.call_id,
-        event.name,
-        "success" if event.status == "ok" else "error",
-        shown.output,
-        shown.output_type,
-        shown.metadata or None,
-    )
+    output, output_type, metadata = shown_result(event)
+    status = "success" if event.status == "ok" else "error"
+    seen = reading.ToolResult(event.call_id, event.name, status, output, output_type, metadata or None)
     return reading.result(seen, event.call_id, event.name or story.shown.get(event.call_id, ""))
 
 
@@ -215,10 +149,8 @@ def _compaction(
 
 
 def _usage(event: bus.TurnFinished, story: Story) -> bus.Usage:
-    usage = event.usage
-    return bus.Usage(
-        usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens, usage.cache_write_tokens
-    )
+    known = known_usage(event.usage)
+    return bus.Usage(known.input_tokens, known.output_tokens, known.cache_read_tokens, known.cache_write_tokens)
 
 
 # --- the table -----------------------------------------------------------------------------------------------
@@ -293,8 +225,8 @@ _ROWS: Final = (
     Row(bus.CallReady, "moved", "into `tool_request`", {
         **_exact("call_id", "name", "category", "description"),
         "arguments_text": narrowed("compact, keys sorted",
-                                   lambda event, story: bytes(_arguments_of(event)).decode()),
-        "arguments": invented("an empty object where the model wrote none", lambda event, story: _arguments_of(event)),
+                                   lambda event, story: bytes(arguments_of(event)).decode()),
+        "arguments": invented("an empty object where the model wrote none", lambda event, story: arguments_of(event)),
         "locations": absent(),
         "barred": absent(),
     }, "asked about", lambda event, story: []),

@@ -11,47 +11,16 @@ from msgspec import UNSET, Raw, Struct
 from agentwire import commands
 from agentwire import events as bus
 from agentwire.codec.framing import LineFault
-from agentwire.codec.heard import Answered, Heard
+from agentwire.codec.heard import Heard
 from agentwire.codec.jsontext import BadJson, BadShape, append_line, canonical_object, parse
 from agentwire.commands import Command, Done, JsonId, Refusal, RefusalCode
 from agentwire_aionrs import reading, sending, texts, wire
-from agentwire_aionrs.reading import Ending
 from agentwire_aionrs.sending import Ledger
 from agentwire_aionrs.totals import RunningTotal, counts_sessions
+from agentwire_aionrs.turns import OpenTurn, Said
 
 _ENCODER: Final = msgspec.json.Encoder()
 _decode = reading.DECODER.decode
-
-Said = list[Heard | Answered]
-
-
-class _Call:
-    """An open call: shown, and neither finished nor cancelled."""
-
-    __slots__ = ("asked", "call_id", "name", "running")
-
-    def __init__(self, call_id: str, name: str) -> None:
-        self.call_id = call_id
-        """The call's id on the bus, where ids do not repeat."""
-        self.name = name
-        self.asked = False
-        self.running = False
-
-
-class _Turn:
-    """The turn under way."""
-
-    __slots__ = ("calls", "ending", "msg_id", "ref", "stopping")
-
-    def __init__(self, msg_id: str, ref: JsonId) -> None:
-        self.msg_id = msg_id
-        self.ref = ref
-        self.calls: dict[str, _Call] = {}  # by their id on the wire
-        self.ending = Ending()
-        self.stopping = False
-
-    def say(self, event: bus.Event) -> Heard:
-        return Heard(event, "", self.ref)
 
 
 class AionrsHost:
@@ -60,7 +29,7 @@ class AionrsHost:
     def __init__(self) -> None:
         self._ledger = Ledger()
         self._capabilities = bus.Capabilities()
-        self._turn: _Turn | None = None
+        self._turn: OpenTurn | None = None
         self._ended: str | None = None  # msg_id of the turn before
         self._call_ids: set[str] = set()
         self._announced: Literal["", "mode", "config", "held config"] = ""  # what the next config_changed belongs to
@@ -268,11 +237,11 @@ class AionrsHost:
             *self._ledger.settle_all(commands.InitHistory),
             *self._ledger.settle(commands.Prompt, key=msg_id),
         ]
-        self._turn = _Turn(msg_id, ref)
+        self._turn = OpenTurn(msg_id, ref)
         said.append(self._turn.say(bus.TurnStarted(msg_id, ref, parts)))
         return said
 
-    def _join(self, msg_id: str | None, said: Said) -> _Turn | None:
+    def _join(self, msg_id: str | None, said: Said) -> OpenTurn | None:
         """The turn that a line belongs to, begun now if its beginning was left out; None for one that is over."""
         turn = self._turn
         if turn is not None:
@@ -308,7 +277,7 @@ class AionrsHost:
         usage = reading.usage(message.usage)
         return said + self._finish(turn, usage if self._total is None else self._total.turn(usage))
 
-    def _finish(self, turn: _Turn, usage: bus.Usage) -> Said:
+    def _finish(self, turn: OpenTurn, usage: bus.Usage) -> Said:
         """The end of the turn, after the end of every call in it."""
         cause: Literal["stopped", "crashed"] = "stopped" if turn.stopping else "crashed"
         said: Said = [turn.say(bus.CallCancelled(call.call_id, cause, "", call.name)) for call in turn.calls.values()]
@@ -327,7 +296,7 @@ class AionrsHost:
             return None
         turn.ending.went_on()
         tool, kind = message.tool, reading.category(message.tool.category)
-        call = self._show(turn, message.call_id, tool.name)
+        call = turn.show(message.call_id, tool.name, self._call_ids)
         call.asked = True
         arguments = canonical_object(bytes(tool.args)) or Raw(b"{}")
         text = bytes(arguments)
@@ -343,7 +312,7 @@ class AionrsHost:
         if turn is None:
             return None
         turn.ending.went_on()
-        call = self._known(turn, message.call_id, message.tool_name, said)
+        call = turn.known(message.call_id, message.tool_name, self._call_ids, said)
         if call.running:
             return None
         call.running = True
@@ -356,7 +325,7 @@ class AionrsHost:
         if turn is None:
             return None
         turn.ending.went_on()
-        call = self._known(turn, message.call_id, message.tool_name, said)
+        call = turn.known(message.call_id, message.tool_name, self._call_ids, said)
         del turn.calls[message.call_id]
         said.append(turn.say(reading.result(message, call.call_id, message.tool_name or call.name)))
         return said
@@ -372,24 +341,6 @@ class AionrsHost:
         turn.ending.stopped = turn.ending.stopped or cause == "stopped"
         said.append(turn.say(bus.CallCancelled(call.call_id, cause, reason, call.name)))
         return said + self._ledger.settle_all(commands.Deny, key=message.call_id)
-
-    def _known(self, turn: _Turn, wire_id: str, name: str, said: Said) -> _Call:
-        """The call that a line is about. One that nobody asked about is shown by its name alone."""
-        call = turn.calls.get(wire_id)
-        if call is None:
-            call = self._show(turn, wire_id, name)
-            said.append(turn.say(bus.CallReady(call.call_id, name)))
-        return call
-
-    def _show(self, turn: _Turn, wire_id: str, name: str) -> _Call:
-        """A new call. Model services repeat ids from round to round; on the bus each is unique in the session."""
-        call_id, n = wire_id, 1
-        while call_id in self._call_ids:
-            n += 1
-            call_id = f"{wire_id}-{n}"
-        self._call_ids.add(call_id)
-        call = turn.calls[wire_id] = _Call(call_id, name)
-        return call
 
 
 _SILENT: Final = (commands.Stop, commands.Approve, commands.Deny, commands.InitHistory)

@@ -235,29 +235,3 @@ def question(call_id: str, name: str, kind: bus.Category, arguments: dict[str, A
 
 
 _PROMPT_KINDS: Final[dict[bus.Category, Any]] = {"info": "read", "edit": "write", "exec": "exec", "mcp": "mcp"}
-
-
-class Ending:
-    """How a turn will have ended, as far as the wire tells: it says only that it ended.
-
-    An error after which nothing more was done is taken for the cause of the end; so is a call that was cancelled
-    because the user stopped the turn.
-    """
-
-    __slots__ = ("error", "stopped")
-
-    def __init__(self) -> None:
-        self.error: bus.ErrorInfo | UnsetType = UNSET
-        self.stopped = False
-
-    def went_on(self) -> None:
-        """The turn did something: whatever was wrong before did not end it."""
-        self.error = UNSET
-        self.stopped = False
-
-    @property
-    def outcome(self) -> bus.Outcome:
-        """The turn's outcome if it ended now."""
-        if self.error is not UNSET:
-            return "failed"
-        return "cancelled" if self.stopped else "completed"

@@ -26,8 +26,13 @@ _encode_into = _ENCODER.encode_into
 _encode_lines = _ENCODER.encode_lines
 
 _NO_ARGUMENTS: Final = Raw(b"{}")
-_TEXT_DELTA: Final = b'{"type":"text_delta","text":'
-_THINKING: Final = b'{"type":"thinking","text":'
+_STARTS: Final[dict[type[Event], bytes]] = {
+    TextDelta: b'{"type":"text_delta","text":',
+    ReasoningDelta: b'{"type":"thinking","text":',
+}
+
+Message = Struct | Raw | tuple[Struct, ...] | None
+"""What a record becomes: a line, several, or none. ``Raw`` is a line that is written as it is."""
 
 
 class _Call:
@@ -50,40 +55,54 @@ class SessionLines:
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
-        self._open_turn("")
+        self._msg_id = ""
+        self._splices: dict[type[Event], tuple[bytes, bytes, bytes]] = {}
 
     def render_one(self, record: Record, out: bytearray) -> None:
-        """Append the lines for a single record: what :meth:`render` does, without its loop."""
+        """Append the lines for a single record."""
         if record.origin:
             return  # a subagent's own events are not on this wire
         event = record.event
         kind = event.__class__
         if kind is TextDelta or kind is ReasoningDelta:
-            self._splice(kind, event.text, out)  # type: ignore[union-attr]  # told by its class: cheaper than isinstance
-        elif (write := _WRITERS.get(kind)) is not None:
-            write(self, event, record, out)
+            start, _, end = self._splices.get(kind) or self._splice(kind)
+            try:
+                out += start + _encode(event.text) + end  # type: ignore[union-attr]  # its class tells
+            except UnicodeEncodeError:
+                out += start + _encode(scrub(event.text)) + end  # type: ignore[union-attr]
+        elif (make := _MAKERS.get(kind)) is not None and (message := make(self, event, record)) is not None:
+            if message.__class__ is tuple:
+                for line in message:
+                    append_line(_ENCODER, line, out)
+                return
+            # append_line() for the usual case, without the call
+            begin = len(out)
+            try:
+                _encode_into(message, out, -1)
+            except UnicodeEncodeError:
+                del out[begin:]
+                append_line(_ENCODER, message, out)
+            else:
+                out += b"\n"
 
     def render(self, records: Sequence[Record], out: bytearray) -> None:
         """Append the lines for ``records``."""
         run: type[Event] | None = None
         deltas: list[str] = []
         for record in records:
-            if record.origin:
-                continue
-            event = record.event
-            kind: type[Event] = event.__class__
-            if kind is run:
-                deltas.append(event.text)  # type: ignore[union-attr]
+            kind: type[Event] = record.event.__class__
+            if kind is run and not record.origin:
+                deltas.append(record.event.text)  # type: ignore[union-attr]
                 continue
             if run is not None:
-                self._splice_run(run, deltas, out)
+                self._append_run(run, deltas, out)
                 run = None
-            if kind is TextDelta or kind is ReasoningDelta:
-                run, deltas = kind, [event.text]  # type: ignore[union-attr]
-            elif (write := _WRITERS.get(kind)) is not None:
-                write(self, event, record, out)
+            if (kind is TextDelta or kind is ReasoningDelta) and not record.origin:
+                run, deltas = kind, [record.event.text]  # type: ignore[union-attr]
+            else:
+                self.render_one(record, out)
         if run is not None:
-            self._splice_run(run, deltas, out)
+            self._append_run(run, deltas, out)
 
     def feed(self, records: Sequence[Record]) -> None:
         """Remember what ``records`` say, without writing."""
@@ -91,19 +110,9 @@ class SessionLines:
             if not record.origin and (learn := _LEARNERS.get(record.event.__class__)) is not None:
                 learn(self, record.event)
 
-    def _splice(self, kind: type[Event], delta: str, out: bytearray) -> None:
-        """Append the line for one delta."""
-        start, _, end = self._splices[kind]
-        try:
-            out += start + _encode(delta) + end
-        except UnicodeEncodeError:
-            out += start + _encode(scrub(delta)) + end
-
-    def _splice_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
+    def _append_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
         """Append one line for each delta of a run."""
-        if len(deltas) == 1:
-            return self._splice(kind, deltas[0], out)
-        start, between, end = self._splices[kind]
+        start, between, end = self._splices.get(kind) or self._splice(kind)
         try:
             lines = _encode_lines(deltas)
         except UnicodeEncodeError:
@@ -112,141 +121,127 @@ class SessionLines:
         out += start
         out += lines[:-1].replace(b"\n", between)
         out += end
-        return None
+
+    def _splice(self, kind: type[Event]) -> tuple[bytes, bytes, bytes]:
+        """What stands before, between and after the deltas of one kind in this turn."""
+        start, end = _STARTS[kind], b',"msg_id":' + _encode(self._msg_id) + b"}\n"
+        splice = self._splices[kind] = (start, end + start, end)
+        return splice
 
     # --- what is remembered ---
 
-    def _learn_turn_started(self, event: bus.TurnStarted) -> None:
-        self._open_turn(scrub(turn_ref(event)))
-
-    def _open_turn(self, msg_id: str) -> None:
-        self._msg_id = msg_id
+    def _turn_began(self, event: bus.TurnStarted) -> None:
+        self._msg_id = scrub(turn_ref(event))
+        self._splices.clear()
         self._calls.clear()
-        end = b',"msg_id":' + _encode(msg_id) + b"}\n"
-        self._splices: dict[type[Event], tuple[bytes, bytes, bytes]] = {
-            TextDelta: (_TEXT_DELTA, end + _TEXT_DELTA, end),
-            ReasoningDelta: (_THINKING, end + _THINKING, end),
-        }
-        """What stands before, between and after the deltas of each kind in this turn."""
 
-    def _learn_call_ready(self, event: bus.CallReady) -> None:
-        arguments = _NO_ARGUMENTS if isinstance(event.arguments, UnsetType) else _one_line(event.arguments)
+    def _call_known(self, event: bus.CallReady) -> None:
+        arguments = event.arguments
+        arguments = _NO_ARGUMENTS if isinstance(arguments, UnsetType) else _on_one_line(arguments)
         self._calls[event.call_id] = _Call(event.name, arguments, event.description)
 
-    def _learn_shown(self, event: bus.ApprovalRequested | bus.CallRunning) -> _Call:
+    def _call_shown(self, event: bus.ApprovalRequested | bus.CallRunning) -> _Call:
         call = self._calls.get(event.call_id)
         if call is None:
             call = self._calls[event.call_id] = _Call(event.name)
         call.shown = True
         return call
 
-    def _learn_closed(self, event: bus.CallFinished | bus.CallCancelled) -> bool:
+    def _call_closed(self, event: bus.CallFinished | bus.CallCancelled) -> _Call | None:
+        """The call, if it was shown."""
         call = self._calls.pop(event.call_id, None)
-        return call is not None and call.shown
-
-    def _learn_turn_finished(self, event: bus.TurnFinished) -> None:
-        self._calls.clear()
+        return call if call is not None and call.shown else None
 
     # --- what is written ---
 
-    def _session_opened(self, event: bus.SessionOpened, record: Record, out: bytearray) -> None:
+    def _session_opened(self, event: bus.SessionOpened, record: Record) -> Message:
         session_id = UNSET if event.ephemeral else event.id
-        _line(wire.Ready(session_id=session_id, capabilities=_capabilities(event.capabilities)), out)
+        return wire.Ready(session_id=session_id, capabilities=_capabilities(event.capabilities))
 
-    def _capabilities_changed(self, event: bus.CapabilitiesChanged, record: Record, out: bytearray) -> None:
-        _line(wire.ConfigChanged(_capabilities(event.capabilities)), out)
+    def _capabilities_changed(self, event: bus.CapabilitiesChanged, record: Record) -> Message:
+        return wire.ConfigChanged(_capabilities(event.capabilities))
 
-    def _mode_changed(self, event: bus.ModeChanged, record: Record, out: bytearray) -> None:
-        _line(wire.Info("", texts.mode_updated(event.mode)), out)
-        _line(wire.ConfigChanged(_capabilities(event.capabilities)), out)
+    def _mode_changed(self, event: bus.ModeChanged, record: Record) -> Message:
+        changed = wire.ConfigChanged(_capabilities(event.capabilities))
+        return wire.Info("", texts.mode_updated(event.mode)), changed
 
-    def _config_changed(self, event: bus.ConfigChanged, record: Record, out: bytearray) -> None:
-        if text := texts.config_updated(event):
-            _line(wire.Info("", text), out)
-        _line(wire.ConfigChanged(_capabilities(event.capabilities)), out)
+    def _config_changed(self, event: bus.ConfigChanged, record: Record) -> Message:
+        changed = wire.ConfigChanged(_capabilities(event.capabilities))
+        text = texts.config_updated(event)
+        return (wire.Info("", text), changed) if text else changed
 
-    def _mcp_server_ready(self, event: bus.McpServerReady, record: Record, out: bytearray) -> None:
-        if event.dynamic:
-            _line(wire.McpReady(event.name, event.tools), out)
+    def _mcp_server_ready(self, event: bus.McpServerReady, record: Record) -> Message:
+        return wire.McpReady(event.name, event.tools) if event.dynamic else None
 
-    def _mcp_server_failed(self, event: bus.McpServerFailed, record: Record, out: bytearray) -> None:
+    def _mcp_server_failed(self, event: bus.McpServerFailed, record: Record) -> Message:
         text = texts.mcp_failed(event)
-        if event.dynamic:
-            _line(wire.Error(error=wire.ErrorBody(event.error.code, text, event.error.retryable)), out)
-        else:
-            self._info(text, record, out)
+        if not event.dynamic:
+            return self._info(text, record)
+        return wire.Error(error=wire.ErrorBody(event.error.code, text, event.error.retryable))
 
-    def _notice(self, event: bus.Notice, record: Record, out: bytearray) -> None:
-        self._info(texts.plain(event.text), record, out)
+    def _notice(self, event: bus.Notice, record: Record) -> Message:
+        return self._info(texts.plain(event.text), record)
 
-    def _error_raised(self, event: bus.ErrorRaised, record: Record, out: bytearray) -> None:
+    def _error_raised(self, event: bus.ErrorRaised, record: Record) -> Message:
         error = event.error
-        msg_id = self._msg_id if record.turn else None
-        _line(wire.Error(msg_id=msg_id, error=wire.ErrorBody(error.code, error.message, error.retryable)), out)
+        body = wire.ErrorBody(error.code, error.message, error.retryable)
+        return wire.Error(msg_id=self._msg_id if record.turn else None, error=body)
 
-    def _turn_started(self, event: bus.TurnStarted, record: Record, out: bytearray) -> None:
-        self._learn_turn_started(event)
-        _line(wire.StreamStart(self._msg_id), out)
+    def _turn_started(self, event: bus.TurnStarted, record: Record) -> Message:
+        self._turn_began(event)
+        return wire.StreamStart(self._msg_id)
 
-    def _call_ready(self, event: bus.CallReady, record: Record, out: bytearray) -> None:
-        self._learn_call_ready(event)
+    def _call_ready(self, event: bus.CallReady, record: Record) -> Message:
+        self._call_known(event)
+        return None
 
-    def _approval_requested(self, event: bus.ApprovalRequested, record: Record, out: bytearray) -> None:
-        call = self._learn_shown(event)
+    def _approval_requested(self, event: bus.ApprovalRequested, record: Record) -> Message:
+        call = self._call_shown(event)
         tool = wire.Tool(event.name, event.category, call.arguments, call.description)
-        _line(wire.ToolRequest(self._msg_id, event.call_id, tool), out)
+        return wire.ToolRequest(self._msg_id, event.call_id, tool)
 
-    def _call_running(self, event: bus.CallRunning, record: Record, out: bytearray) -> None:
-        call = self._learn_shown(event)
-        _line(wire.ToolRunning(self._msg_id, event.call_id, event.name or call.name), out)
+    def _call_running(self, event: bus.CallRunning, record: Record) -> Message:
+        call = self._call_shown(event)
+        return wire.ToolRunning(self._msg_id, event.call_id, event.name or call.name)
 
-    def _call_finished(self, event: bus.CallFinished, record: Record, out: bytearray) -> None:
-        if self._learn_closed(event):
-            shown = shown_result(event)
-            message = wire.ToolResult(
-                self._msg_id,
-                event.call_id,
-                event.name,
-                "success" if event.status == "ok" else "error",
-                shown.output,
-                shown.output_type,
-                sorted_json(shown.metadata) if shown.metadata else UNSET,
-            )
-            _line(message, out)
+    def _call_finished(self, event: bus.CallFinished, record: Record) -> Message:
+        if self._call_closed(event) is None:
+            return None
+        output, output_type, metadata = shown_result(event)
+        return wire.ToolResult(
+            self._msg_id,
+            event.call_id,
+            event.name,
+            "success" if event.status == "ok" else "error",
+            output,
+            output_type,
+            sorted_json(metadata) if metadata else UNSET,
+        )
 
-    def _call_cancelled(self, event: bus.CallCancelled, record: Record, out: bytearray) -> None:
-        if self._learn_closed(event):
-            _line(wire.ToolCancelled(self._msg_id, event.call_id, texts.cancel_reason(event)), out)
+    def _call_cancelled(self, event: bus.CallCancelled, record: Record) -> Message:
+        if self._call_closed(event) is None:
+            return None
+        return wire.ToolCancelled(self._msg_id, event.call_id, texts.cancel_reason(event))
 
-    def _retry_scheduled(self, event: bus.RetryScheduled, record: Record, out: bytearray) -> None:
-        self._info(texts.retrying(event), record, out)
+    def _retry_scheduled(self, event: bus.RetryScheduled, record: Record) -> Message:
+        return self._info(texts.retrying(event), record)
 
     def _compaction(
-        self,
-        event: bus.CompactionStarted | bus.CompactionFinished | bus.CompactionFailed,
-        record: Record,
-        out: bytearray,
-    ) -> None:
-        self._info(texts.compaction(event), record, out)
+        self, event: bus.CompactionStarted | bus.CompactionFinished | bus.CompactionFailed, record: Record
+    ) -> Message:
+        return self._info(texts.compaction(event), record)
 
-    def _turn_finished(self, event: bus.TurnFinished, record: Record, out: bytearray) -> None:
-        self._learn_turn_finished(event)
-        usage = event.usage
-        known = wire.Usage(
-            usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens, usage.cache_write_tokens
-        )
-        _line(wire.StreamEnd(self._msg_id, known), out)
+    def _turn_finished(self, event: bus.TurnFinished, record: Record) -> Message:
+        return wire.StreamEnd(self._msg_id, known_usage(event.usage))
 
-    def _unknown(self, event: bus.Unknown, record: Record, out: bytearray) -> None:
-        if is_own(event):
-            out += bytes(event.raw)
-            out += b"\n"
+    def _unknown(self, event: bus.Unknown, record: Record) -> Message:
+        return event.raw if is_own(event) else None
 
-    def _info(self, text: str, record: Record, out: bytearray) -> None:
-        _line(wire.Info(self._msg_id if record.turn else "", text), out)
+    def _info(self, text: str, record: Record) -> Message:
+        return wire.Info(self._msg_id if record.turn else "", text)
 
 
-_WRITERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record, bytearray], None]]] = {
+_MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], Message]]] = {
     bus.SessionOpened: SessionLines._session_opened,
     bus.CapabilitiesChanged: SessionLines._capabilities_changed,
     bus.ConfigChanged: SessionLines._config_changed,
@@ -268,38 +263,44 @@ _WRITERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record, bytearray
     bus.TurnFinished: SessionLines._turn_finished,
     bus.Unknown: SessionLines._unknown,
 }
-"""Events without a writer are absent from this wire; the codec's fidelity table says why."""
+"""Events not listed are absent from this wire; the codec's fidelity table says why."""
 
 _LEARNERS: Final[dict[type[Event], Callable[[SessionLines, Any], object]]] = {
-    bus.TurnStarted: SessionLines._learn_turn_started,
-    bus.CallReady: SessionLines._learn_call_ready,
-    bus.ApprovalRequested: SessionLines._learn_shown,
-    bus.CallRunning: SessionLines._learn_shown,
-    bus.CallFinished: SessionLines._learn_closed,
-    bus.CallCancelled: SessionLines._learn_closed,
-    bus.TurnFinished: SessionLines._learn_turn_finished,
+    bus.TurnStarted: SessionLines._turn_began,
+    bus.CallReady: SessionLines._call_known,
+    bus.ApprovalRequested: SessionLines._call_shown,
+    bus.CallRunning: SessionLines._call_shown,
+    bus.CallFinished: SessionLines._call_closed,
+    bus.CallCancelled: SessionLines._call_closed,
 }
 
 
-class ShownResult(Struct):
-    """A call's result as a ``tool_result`` carries it."""
+def shown_result(event: bus.CallFinished) -> tuple[str, Literal["text", "diff", "image"], dict[str, Any]]:
+    """What is shown of a result: output, its type, metadata (section 1.7).
 
-    output: str
-    output_type: Literal["text", "diff", "image"] = "text"
-    metadata: dict[str, Any] = {}
-
-
-def shown_result(event: bus.CallFinished) -> ShownResult:
-    """What is shown of a result (section 1.7). A failed call and an image without data are text."""
-    metadata = {} if isinstance(event.metadata, UnsetType) else event.metadata
+    A failed call is text, and so is an image without data.
+    """
     display = event.display
+    metadata = {} if isinstance(event.metadata, UnsetType) else event.metadata
+    if display is UNSET:
+        return event.output, "text", metadata
     if isinstance(display, bus.Text):
-        return ShownResult(display.text, "text", metadata)
+        return display.text, "text", metadata
     if isinstance(display, bus.Diff) and event.status == "ok":
-        return ShownResult(display.unified, "diff", {"file_path": display.path, **metadata})
+        return display.unified, "diff", {"file_path": display.path, **metadata}
     if isinstance(display, bus.Image) and display.data:
-        return ShownResult(display.data, "image", {"mime_type": display.mime_type, **metadata})
-    return ShownResult(event.output, "text", metadata)
+        return display.data, "image", {"mime_type": display.mime_type, **metadata}
+    return event.output, "text", metadata
+
+
+def known_usage(usage: bus.Usage) -> wire.Usage:
+    """Usage as the wire wants it: the first two counts always, so what is not known is zero (section 1.9)."""
+    return wire.Usage(
+        0 if usage.input_tokens is UNSET else usage.input_tokens,
+        0 if usage.output_tokens is UNSET else usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )
 
 
 def turn_ref(event: bus.TurnStarted) -> str:
@@ -311,18 +312,6 @@ def is_own(event: bus.Unknown) -> bool:
     """Whether an event without a word on the bus came from this wire, as a whole object on one line."""
     raw = bytes(event.raw)
     return event.wire == "aionrs" and raw.startswith(b"{") and b"\n" not in raw
-
-
-def _line(message: Struct, out: bytearray) -> None:
-    """``append_line``, for the usual case without a second call."""
-    begin = len(out)
-    try:
-        _encode_into(message, out, -1)
-    except UnicodeEncodeError:
-        del out[begin:]
-        append_line(_ENCODER, message, out)
-    else:
-        out += b"\n"
 
 
 def _capabilities(now: bus.Capabilities) -> wire.Capabilities:
@@ -338,7 +327,7 @@ def _capabilities(now: bus.Capabilities) -> wire.Capabilities:
     )
 
 
-def _one_line(arguments: Raw) -> Raw:
+def _on_one_line(arguments: Raw) -> Raw:
     """Arguments that may stand inside a line. The engine's do; anyone else's are encoded again."""
     if b"\n" not in bytes(arguments):
         return arguments

@@ -216,7 +216,9 @@ def read_info(message: str) -> Told | None:
 
 def plain(notice: str) -> str:
     """A notice's text so that no host takes it for one of the wire's own."""
-    return notice if read_info(notice) is None else f"note: {notice}"
+    if not notice.startswith(_BEGINNINGS) or read_info(notice) is None:
+        return notice
+    return f"note: {notice}"
 
 
 def _stream_retry(found: re.Match[str]) -> Told:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
 
-import msgspec
-from agentwire_aionrs import codec
-from agentwire_aionrs.fidelity import FIDELITY
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
-from strategies import complete_log, logs
-from support.wire_rules import WireRules
+from strategies import logs
 
 from agentwire.codec.contract import Answered, Heard
 from agentwire.log.record import Record
+from agentwire_aionrs import codec
+from agentwire_aionrs.fidelity import FIDELITY
 
 
 def rendered(records: Sequence[Record]) -> bytes:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from agentwire_aionrs.originals.configuration import Configuration, Found, load, user_file
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from agentwire_aionrs.originals.configuration import Configuration
-from agentwire_aionrs.originals.options import serve_options
 from msgspec import UNSET
 
 from agentwire.config import Config
 from agentwire.provider import ConfigError
 from agentwire.serving import ServeOptions
+from agentwire_aionrs.originals.configuration import Configuration
+from agentwire_aionrs.originals.options import serve_options
 
 EVERYTHING = """
 [default]

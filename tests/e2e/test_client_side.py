@@ -14,7 +14,7 @@ from support.wire_rules import compact
 from agentwire.codec.contract import Heard
 from agentwire.commands import Prompt
 from agentwire.events import CallFinished, CallRunning, SessionOpened, TextDelta, TurnFinished
-from agentwire.registry import codec
+from agentwire.registry import load_codec
 
 CHATTER: list[bytes] = [
     b"aionrs 0.9.1 (a banner that is not JSON)",
@@ -41,7 +41,7 @@ def talkative(event: JsonObject) -> list[bytes]:
 
 def heard(lines: list[bytes]) -> dict[str, Any]:
     """What a host learns from a conversation of one turn."""
-    side = codec("aionrs").host()
+    side = load_codec("aionrs").host()
     out = bytearray()
     told: dict[str, Any] = {"text": "", "tools": []}
     for line in lines:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from conftest import Raw, alive, until_true
+from mcp_testing import Raw, alive, until_true
 
 from agentwire.mcp.errors import McpCallError
 from agentwire.mcp.manager import McpManager
@@ -76,7 +76,7 @@ OWNER = """
 import sys, trio
 sys.path[:0] = sys.argv[2].split(",")
 from agentwire.mcp.manager import McpManager
-from conftest import raw_spec
+from mcp_testing import raw_spec
 
 async def main():
     async with McpManager() as manager:
@@ -96,9 +96,12 @@ async def test_a_server_does_not_outlive_us_when_we_are_killed(tmp_path: Path) -
         [sys.executable, "-c", OWNER, str(pids), paths], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
     )
     assert owner.stdout is not None
-    with trio.fail_after(30):
-        assert await owner.stdout.receive_some() in (b"ready", b"ready\n")
-    owner.send_signal(signal.SIGKILL)
-    await owner.wait()
+    try:
+        with trio.fail_after(30):
+            assert await owner.stdout.receive_some() in (b"ready", b"ready\n")
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        await owner.wait()
     family = [int(pid) for pid in pids.read_text().split()]
+    assert len(family) == 2
     await until_true(lambda: not any(alive(pid) for pid in family))

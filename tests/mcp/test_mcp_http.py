@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from conftest import Told
+from mcp_testing import Told
 
 from agentwire.mcp.errors import McpCallError, McpConnectError
 from agentwire.mcp.manager import McpManager

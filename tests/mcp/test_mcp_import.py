@@ -20,7 +20,7 @@ print([name for name in sys.argv[1:] if name in sys.modules])
 STALL = """
 import json, sys, time, trio
 from agentwire.mcp.manager import McpManager
-from conftest import raw_spec
+from mcp_testing import raw_spec
 
 class Steps(trio.abc.Instrument):
     worst, count, began = 0.0, 0, time.thread_time()

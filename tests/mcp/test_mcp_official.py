@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from conftest import SERVERS, Told
+from mcp_testing import SERVERS, Told
 
 from agentwire.events import Image
 from agentwire.mcp.errors import McpCallError

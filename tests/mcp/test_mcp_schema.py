@@ -6,7 +6,7 @@ import copy
 import json
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def test_a_good_schema_is_left_alone() -> None:
 
 
 async def test_s_f05_one_bad_schema_costs_at_most_its_own_tool() -> None:
-    tools = [
+    tools: list[dict[str, Any]] = [
         {"name": "good", "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}}},
         {"name": "no_type", "inputSchema": {"properties": {}}},
         {"name": "string_root", "inputSchema": {"type": "string"}},
@@ -164,8 +164,9 @@ def test_too_deep_is_left_out() -> None:
 
 def test_unions_of_unions_end() -> None:
     """Twenty alternatives of twenty alternatives, twelve deep: merged as far as is sensible, at once."""
-    definitions = {f"D{i}": {"anyOf": [{"$ref": f"#/$defs/D{i + 1}"}] * 20} for i in range(12)}
-    root = usable_schema({"anyOf": [{"$ref": "#/$defs/D0"}], "$defs": {**definitions, "D12": {"type": "object"}}})
+    definitions: dict[str, Any] = {f"D{i}": {"anyOf": [{"$ref": f"#/$defs/D{i + 1}"}] * 20} for i in range(12)}
+    definitions["D12"] = {"type": "object"}
+    root = usable_schema({"anyOf": [{"$ref": "#/$defs/D0"}], "$defs": definitions})
     assert root["properties"] == {}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from conftest import Raw, Told, alive, until_true
+from mcp_testing import Raw, Told, alive, until_true
 
 from agentwire.events import Image
 from agentwire.mcp.errors import McpCallError, McpConnectError
@@ -138,6 +138,7 @@ async def test_s12_a_program_that_is_no_server(manager: McpManager, command: str
     [
         ("quit_at_once", "Transport error: Child process stdout closed"),
         ("refuse", "JSON-RPC error -32603: no licence"),
+        ("refuse_vaguely", "JSON-RPC error -32000: no seats left"),
         (
             "speak_of_the_future",
             "Initialization failed: Unsupported protocol version from the server: 2099-01-01",
@@ -223,6 +224,16 @@ async def test_s_f03_a_server_that_closes_its_stdout_and_lives_is_ended(
     with trio.fail_after(5), pytest.raises(McpCallError, match="it closed its stdout"):
         await server.call("echo", {})
     assert not alive(int(pids.read_text()))
+
+
+async def test_a_message_without_end_ends_the_connection(
+    manager: McpManager, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await manager.connect(raw("warm-up"))
+    monkeypatch.setattr("agentwire.mcp.stdio.MAX_LINE", 1_000_000)
+    server = await manager.connect(raw(call="go_on_and_on"))
+    with trio.fail_after(20), pytest.raises(McpCallError, match="it sent a message of more than 1000000 bytes"):
+        await server.call("echo", {})
 
 
 # --- tools and their changes -----------------------------------------------------------------------------------------

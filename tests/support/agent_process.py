@@ -40,10 +40,10 @@ class AgentProcess:
     @classmethod
     async def spawn(
         cls, nursery: trio.Nursery, arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str],
-        python: Sequence[str] = (),
+        python: Sequence[str] = (), module: str = "agentwire",
     ) -> AgentProcess:  # fmt: skip
-        """Start ``python -m agentwire ARGUMENTS`` and read both its outputs in ``nursery``."""
-        command = [sys.executable, *python, "-m", "agentwire", *arguments]
+        """Start ``python -m MODULE ARGUMENTS`` and read both its outputs in ``nursery``."""
+        command = [sys.executable, *python, "-m", module, *arguments]
         pipe = subprocess.PIPE
         process = await trio.lowlevel.open_process(
             command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=dict(environ)

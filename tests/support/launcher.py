@@ -53,12 +53,15 @@ class Launcher:
         environ: Mapping[str, str | None] | None = None,
         python: tuple[str, ...] = (),
         expected: tuple[int, ...] = (0,),
+        module: str = "agentwire",
     ) -> AgentProcess:
-        """Run ``agentwire ARGUMENTS``. ``environ`` adds variables, or takes them away with None; ``expected`` are
-        the exit statuses that are right."""
+        """Run ``python -m MODULE ARGUMENTS``. ``environ`` adds variables, or takes them away with None; ``expected``
+        are the exit statuses that are right."""
         changed = {**self.environ, **(environ or {})}
         kept = {name: value for name, value in changed.items() if value is not None}
-        agent = await AgentProcess.spawn(self._nursery, arguments, cwd=self.workspace, environ=kept, python=python)
+        agent = await AgentProcess.spawn(
+            self._nursery, arguments, cwd=self.workspace, environ=kept, python=python, module=module
+        )
         self.agents.append(agent)
         self._expected[agent] = frozenset(expected)
         return agent

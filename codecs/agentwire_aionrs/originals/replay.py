@@ -51,9 +51,7 @@ def replay(state: State, session: str, *, policy: str, workspace: str, told: str
     so is the last turn. What the model reads is the same, except for calls whose ids were not unique.
     """
     replayed = _Replay(state)
-    replayed.add(
-        SessionOpened(session, workspace=workspace, provider=state.provider, model=state.model, policy=policy)
-    )
+    replayed.add(SessionOpened(session, workspace=workspace, provider=state.provider, model=state.model, policy=policy))
     replayed.add(Notice(told))
     for is_assistant, run in groupby(state.messages, lambda message: message.role == "assistant"):
         if is_assistant:
@@ -86,6 +84,8 @@ class _Replay:
         """The last step made no calls: it is the answer."""
         self._text = ""
         self._open: list[_OpenCall] = []
+        self._given: set[str] = set()
+        """Ids of the last step's calls, as the file has them."""
         self._call_ids: set[str] = set()
 
     def add(self, event: AnyEvent) -> None:
@@ -121,8 +121,9 @@ class _Replay:
             given = block.get("tool_use_id", "")
             call = next((call for call in self._open if call.given == given), None)
             if call is None:
-                self._continue_turn()
-                self.add(UserJoined(f"[result of an earlier call] {output}"))
+                if given not in self._given:  # all that is left of a call; else it was answered already
+                    self._continue_turn()
+                    self.add(UserJoined(f"[result of an earlier call] {output}"))
                 continue
             self._open.remove(call)
             status = "error" if block.get("is_error") else "ok"
@@ -140,6 +141,7 @@ class _Replay:
         self._go_to(messages[0])
         self._continue_turn()
         self._cancel_calls()
+        self._given.clear()
         blocks = [block for message in messages for block in message.content]
         self.add(StepStarted(self._steps))
         calls = [self._call(block) for block in blocks if block.get("type") == "tool_use"]
@@ -166,6 +168,7 @@ class _Replay:
         value = block.get("input")
         text = value if isinstance(value, str) else msgspec.json.encode({} if value is None else value).decode()
         self._open.append(_OpenCall(given, call_id, name))
+        self._given.add(given)
         self.add(
             CallReady(
                 call_id,

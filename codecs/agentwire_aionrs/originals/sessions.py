@@ -46,8 +46,8 @@ class OriginalSessions:
                 named = path if path.name.partition("_")[2] == f"{session}.json" else named
         return named
 
-    def newest(self) -> tuple[Path, StateHead] | None:
-        """The session created last. Broken files are no candidates."""
+    def whole(self) -> list[tuple[Path, StateHead]]:
+        """Every session with its file, in no order; broken files are left out."""
         found: dict[str, tuple[Path, StateHead]] = {}
         for path in (*self._old_files(), *self._files()):
             try:
@@ -55,7 +55,11 @@ class OriginalSessions:
             except StoreError:
                 continue
             found[head.id] = path, head
-        return max(found.values(), key=lambda entry: milliseconds(entry[1].created_at), default=None)
+        return list(found.values())
+
+    def newest(self) -> tuple[Path, StateHead] | None:
+        """The session created last, and its file. Broken files are no candidates."""
+        return max(self.whole(), key=lambda entry: milliseconds(entry[1].created_at), default=None)
 
     def _files(self) -> Iterator[Path]:
         yield from (path for path in sorted(self.base.glob(f"sessions/*/{STATE}")) if path.is_file())

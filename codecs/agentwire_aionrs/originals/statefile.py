@@ -40,6 +40,7 @@ class StateHead(Struct):
 
     id: str
     created_at: datetime.datetime
+    model: str = ""
 
 
 class State(Struct):

@@ -75,6 +75,10 @@ def refuse(request: dict[str, Any]) -> None:
     send(id=request["id"], error={"code": -32603, "message": "no licence"})
 
 
+def refuse_vaguely(request: dict[str, Any]) -> None:
+    send(id=request["id"], error={"code": -32000, "message": "no seats left"})
+
+
 def speak_of_the_future(request: dict[str, Any]) -> None:
     answer(request, {"protocolVersion": "2099-01-01", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}})
 
@@ -182,6 +186,11 @@ def speak_bad_utf8(request: dict[str, Any]) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"content": [{"type": "text", "text": "X"}]}})
     sys.stdout.buffer.write(body.encode().replace(b"X", b"caf\xe9") + b"\n")
     sys.stdout.buffer.flush()
+
+
+def go_on_and_on(request: dict[str, Any]) -> None:
+    while True:
+        say("x" * 65536)
 
 
 def fall_silent(request: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET, DecodeError, UnsetType
 
 from agentwire import commands as bus
-from agentwire.codec.contract import Request
+from agentwire.codec.contract import Request, View
 from agentwire.codec.framing import LineFault
 from agentwire.codec.jsontext import BadJson, BadShape, LineDecoder, clip
 from agentwire.commands import Command, Done, Refusal, RefusalCode
@@ -17,11 +17,15 @@ from agentwire_aionrs import texts, wire
 _DECODER: Final[LineDecoder[wire.HostCommand]] = LineDecoder(wire.HostCommand)
 _decode = _DECODER.decode
 
+_PING: Final = bus.Ping()  # it has no fields: one will do
 _TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in wire.HostCommand.__args__)
 
 
-def read(line: bytes | LineFault) -> Request | None:
-    """Read one line of a host. None for a blank one, which the wire ignores (section 2: one object a line)."""
+def read(line: bytes | LineFault, view: View) -> Request | None:
+    """Read one line of a host. None for a blank one, which the wire ignores.
+
+    No check of this wire needs a look at the server first: which command may come when is for the session to say.
+    """
     if isinstance(line, LineFault):
         return _bad("bad_line", f"Invalid JSON: {line.message}")
     try:
@@ -96,7 +100,7 @@ _TO_BUS: Final[dict[type[Any], Callable[[Any], Command]]] = {
     wire.SetMode: lambda command: bus.SetMode(command.mode),
     wire.SetConfig: _set_config,
     wire.AddMcpServer: _add_mcp_server,
-    wire.Ping: lambda command: bus.Ping(),
+    wire.Ping: lambda command: _PING,
 }
 
 # --- outcomes ------------------------------------------------------------------------------------------------
