@@ -57,6 +57,7 @@ def on_asyncio(function: Callable[P, Any]) -> Callable[P, Any]:
             return await function(*args, **kwargs)
 
         task = _Task(main)
+        task.start()
         await task.wait(task.done)
         return task.result()
 
@@ -80,6 +81,7 @@ async def _iterate(function: Callable[[], AsyncGenerator[T, None]]) -> AsyncGene
                 ready.clear()
 
     task: _Task[None] = _Task(main)
+    task.start()
     try:
         while True:
             await task.wait(task.news)
@@ -107,9 +109,12 @@ class _Task(Generic[T]):
         self._stopped = False
         self._value: Any = None
         self._error: BaseException | None = None
-        _loop().submit(self._begin)
 
     # --- called by the trio task
+
+    def start(self) -> None:
+        """Start it; once."""
+        _loop().submit(self._begin)
 
     async def wait(self, event: trio.Event) -> None:
         """Wait for ``done`` or ``news``; if that is cancelled, the asyncio task is stopped first."""
@@ -162,8 +167,9 @@ class _Task(Generic[T]):
         if self._stopped:
             self.report(self.done.set)
         else:
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._run(), context=self._context)
+            self._task = asyncio.get_running_loop().create_task(self._run(), context=self._context)
+            # Not at the end of _run: a task that is cancelled before its first step never gets there.
+            self._task.add_done_callback(lambda task: self.report(self.done.set))
 
     def _cancel(self) -> None:
         self._stopped = True
@@ -180,7 +186,6 @@ class _Task(Generic[T]):
                 self._error = RuntimeError("the asyncio code cancelled its own task")
         except BaseException as error:  # noqa: BLE001 - it is raised again where it belongs, in the trio task
             self._error = error
-        self.report(self.done.set)
 
 
 class _Loop:

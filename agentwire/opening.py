@@ -7,10 +7,11 @@ reads the journal once, folds it, and closes what a killed process left open, be
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterable
 from typing import Literal
 
-from agentwire.events import CallReady, CallStarted, SessionOpened, TurnStarted
+from agentwire.events import CallReady, CallStarted, Notice, SessionOpened, TurnStarted
 from agentwire.log.history import History
 from agentwire.log.log import SessionLog
 from agentwire.log.record import Record
@@ -21,9 +22,12 @@ from agentwire.session import Session
 from agentwire.settings import SessionSettings
 from agentwire.store import SessionStore, new_session_id
 
+logger = logging.getLogger("agentwire.opening")
+
 LATEST = "latest"
 BOTH = "Cannot use --resume and --session-id together"
 FORK_ALONE = "--fork-session needs --resume: say which session to fork"
+TORN = "The last record of this session was incomplete (torn by a crash while it was written): {n} bytes were dropped."
 READ_ONLY = "Ephemeral sessions cannot be resumed; leave out --ephemeral"
 
 
@@ -136,6 +140,9 @@ def _resumed(
         session.append(event, turn, origin)
     header = journal.header
     _announce(session, "forked" if fork else "resumed", header.forked_from, header.root)
+    if journal.lost:
+        logger.warning(TORN.format(n=journal.lost))
+        session.append(Notice(TORN.format(n=journal.lost), "warning"))
     return session
 
 

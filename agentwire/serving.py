@@ -109,7 +109,9 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
     options = options or ServeOptions(**fields)
     pipes = claim()
     _logging(options.log_level)
-    signal.signal(signal.SIGTERM, _leave)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _leave)
     try:
         codec = registry.load_codec(options.codec)
     except registry.UnknownName as error:
@@ -256,5 +258,5 @@ def _logging(level: str) -> None:
 
 
 def _leave(signum: int, frame: object) -> None:
-    """SIGTERM before the event loop runs: there is nothing to stop yet."""
+    """A signal before the event loop runs: there is nothing to stop yet."""
     raise SystemExit(0)

@@ -81,7 +81,8 @@ def _between(sent: list[int], arrived: list[int]) -> list[int]:
 
 
 def _ours(texts: list[str]) -> list[int]:
-    session, sent = open_session(SessionLog()), []
+    session = open_session(SessionLog())
+    sent: list[int] = []
 
     async def run() -> None:
         async with connected(session, host.fd):
@@ -131,7 +132,8 @@ def _pagent(texts: list[str]) -> list[int]:
     sent: list[int] = []
 
     async def run() -> None:
-        agent = Agent(_Model(texts, lambda: sent.append(time.monotonic_ns())), PagentSession())
+        model: Any = _Model(texts, lambda: sent.append(time.monotonic_ns()))
+        agent = Agent(model, PagentSession())  # type: ignore[no-untyped-call]
         with open(host.fd, "w", encoding="utf-8") as out:
             async for line in agent.arun_wire("hello"):
                 out.write(line)

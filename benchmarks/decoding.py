@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from agentwire_aionrs import codec, reading, wire
 
+from agentwire_aionrs import codec, reading, wire
 from benchmarks.report import Figure, nanoseconds
 from benchmarks.sample import MSG_ID, NoSessions, pieces
 from benchmarks.timing import Effort, Pass, cpu_time, interleave
 
 _COMMANDS: dict[str, bytes] = {
-    "message": f'{{"type":"message","msg_id":"{MSG_ID}","content":"Please fix the test in tests/test_lines.py"}}'.encode(),
-    "message, files": f'{{"type":"message","msg_id":"{MSG_ID}","content":"See these","files":["a.py","b.py"]}}'.encode(),
+    "message": b'{"type":"message","msg_id":"b7c1f0de-5a3e","content":"Please fix the test in tests/test_lines.py"}',
+    "message, files": b'{"type":"message","msg_id":"b7c1f0de-5a3e","content":"See these","files":["a.py","b.py"]}',
     "stop": b'{"type":"stop"}',
     "tool_approve": b'{"type":"tool_approve","call_id":"call_1_Xk2","scope":"once"}',
     "tool_deny": b'{"type":"tool_deny","call_id":"call_1_Xk2","reason":"not now"}',
@@ -34,7 +34,7 @@ _ASKED = [
     f'{{"type":"tool_request",{_CALL},"tool":{{"name":"Read","category":"info","args":{{"file_path":"/w/x.py"}},'
     '"description":"Read a file"}}',
     f'{{"type":"tool_running",{_CALL},"tool_name":"Read"}}',
-    f'{{"type":"tool_result",{_CALL},"tool_name":"Read","status":"success","output":"import sys","output_type":"text"}}',
+    f'{{"type":"tool_result",{_CALL},"tool_name":"Read","status":"success","output":"x = 1","output_type":"text"}}',
 ]
 _START = f'{{"type":"stream_start","msg_id":"{MSG_ID}"}}'.encode()
 

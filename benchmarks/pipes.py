@@ -11,7 +11,6 @@ from pathlib import Path
 
 import trio
 import trio.testing
-from agentwire_aionrs import codec
 
 from agentwire.events import SessionOpened, TextDelta, TurnStarted
 from agentwire.log import Cursor, SessionLog
@@ -22,6 +21,7 @@ from agentwire.server.server import Server
 from agentwire.session import Session
 from agentwire.settings import SessionSettings
 from agentwire.transport.stdio import StdioPipes, StdioTransport
+from agentwire_aionrs import codec
 from benchmarks.sample import MSG_ID
 
 PROCESSES = Path(__file__).parent / "processes"

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from time import perf_counter
 
 import trio
-from agentwire_aionrs import codec
 
 from agentwire.codec.framing import Framer
 from agentwire.transport.stdio import StdioPipes, StdioTransport
+from agentwire_aionrs import codec
 from benchmarks.pipes import PROCESSES
 from benchmarks.report import Figure, rate
 from benchmarks.sample import MSG_ID, NoSessions
@@ -92,9 +92,10 @@ def _asyncio(count: int) -> float:
         found = 0
         reader = asyncio.StreamReader(limit=codec.max_line)
         loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), open(read_fd, "rb", buffering=0))
-        while line := await reader.readline():
-            found += side.receive(line[:-1], view) is not None
+        with open(read_fd, "rb", buffering=0) as pipe:
+            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+            while line := await reader.readline():
+                found += side.receive(line[:-1], view) is not None
         return found
 
     with _filled(count) as (read_fd, begin):

@@ -6,15 +6,15 @@ less unless it does without structs, as the codec does for deltas. Checked first
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
-from agentwire_aionrs import codec, wire
 from msgspec import Raw
 
 from agentwire import events as bus
 from agentwire.events import Capabilities, ErrorInfo, Event
 from agentwire.log.record import Record
+from agentwire_aionrs import codec, wire
 from benchmarks.report import Figure, nanoseconds
 from benchmarks.sample import MSG_ID, PIECES, pieces
 from benchmarks.timing import Costs, Effort, Pass, cpu_time, interleave
@@ -26,9 +26,10 @@ CALLS = range(BATCH)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(wire.AgentEvent).decode
 
+_CAPABILITIES = Capabilities("supported", True, True, ("low", "medium", "high"))
 _ARGUMENTS = Raw(b'{"cmd":"grep -rn \\"split_lines\\" src | head -50","timeout_ms":60000}')
 _OUTPUT = "".join(f"src/lines_{n}.py:{n}:    for line in split_lines(data):\n" for n in range(12))
-_DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n import sys\n-print(line)\n+print(f\"{line}\")\n"
+_DIFF = '--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n import sys\n-print(line)\n+print(f"{line}")\n'
 _MAKE: dict[str, Callable[[int], Event]] = {
     "text_delta": lambda n: bus.TextDelta(PIECES[n]),
     "thinking": lambda n: bus.ReasoningDelta(PIECES[n]),
@@ -52,8 +53,6 @@ _MAKE: dict[str, Callable[[int], Event]] = {
     "error, mcp": lambda n: bus.McpServerFailed("files", ErrorInfo("config_error", "files: no such program"), True),
 }
 """An event of every kind that the wire shows, by the line it becomes (the last line, where there are two)."""
-
-_CAPABILITIES = Capabilities("supported", True, True, ("low", "medium", "high"))
 
 
 def measure(effort: Effort) -> Iterator[Figure]:
@@ -173,7 +172,7 @@ def _encoded(ready: list[wire.AgentEvent], times: int) -> Pass:
     return cpu_time(encode, BATCH * times)
 
 
-def _check_same(lines: bytes, ready: list[wire.AgentEvent]) -> None:
+def _check_same(lines: bytes, ready: Sequence[wire.AgentEvent]) -> None:
     """The rendering must be what the reference encodes."""
     if lines != b"".join(_encode(message) + b"\n" for message in ready):
         raise AssertionError(f"the codec renders something else than the reference: {lines[:200]!r}")

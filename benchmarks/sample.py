@@ -8,7 +8,7 @@ from itertools import cycle, islice
 MSG_ID = "b7c1f0de-5a3e"
 """A turn's id as hosts make them."""
 
-_ANSWER = '''\
+_ANSWER = """\
 The function `split_lines` keeps the last line even when it has no line feed, so a file that ends early is still read \
 whole.
 
@@ -18,7 +18,7 @@ for line in split_lines(data):
 ```
 
 It costs one copy per line – about 40 ns. Would you like me to change it?
-'''
+"""
 
 PIECES: tuple[str, ...] = tuple(re.findall(r" ?\w+|\s+|.", _ANSWER))
 """Mostly short words, some with what JSON has to escape, one that is not ASCII."""

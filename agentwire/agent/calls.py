@@ -31,6 +31,7 @@ from agentwire.events import (
     Notice,
     SubagentTask,
 )
+from agentwire.log.history import cancelled_text
 from agentwire.text import scrub
 from agentwire.tools.contract import SubagentReport, Tool, ToolContext, ToolError, ToolResult
 from agentwire.tools.output import post_process
@@ -59,6 +60,11 @@ PROMPT_KINDS: dict[tuple[Category, bool], str] = {
     ("mcp", False): "mcp",
     ("mcp", True): "mcp",
 }
+
+Cause = Literal["denied", "refused", "stopped", "client_gone", "crashed"]
+
+CAUSES: dict[str, Cause] = {"stop": "stopped", "client_gone": "client_gone"}
+"""Why a call is cancelled whose question nobody answered, by who settled it."""
 
 
 class PlannedCall:
@@ -109,8 +115,8 @@ def plan(turn: Turn, ref: CallRef) -> PlannedCall:
     locations = []
     for given in tool.paths(call.arguments) if tool else ():
         where = resolve(turn.session.workspace, given)
-        locations.append(Location(str(where)))
-        call.path = call.path or str(where)
+        locations.append(Location(scrub(str(where))))
+        call.path = call.path or scrub(str(where))
         call.outside = call.outside or not inside(turn.session.workspace, where)
     turn.say(
         CallReady(
@@ -135,7 +141,7 @@ def _context(turn: Turn, call: PlannedCall, *, live: bool = False) -> ToolContex
     session = turn.session
     return ToolContext(
         workspace=session.workspace,
-        cache=turn.toolbox.cache,
+        cache=turn.cache,
         # A running call was allowed to go where it said it would; if that has moved since, the tool refuses.
         outside_allowed=live and call.outside,
         image_input=session.model.image_input,
@@ -216,7 +222,7 @@ class CallBatch:
         elif verdict == "ask":
             await self._ask(call)
         else:
-            self._cancel(call, "refused", self._why_refused(call), by="policy")
+            self._cancel(call, "refused", self._why_refused(call))
         return None
 
     def _verdict(self, call: PlannedCall) -> Verdict:
@@ -275,19 +281,20 @@ class CallBatch:
             call.state = "approved"
             self._start_what_can()
         else:
-            self._cancel(call, "client_gone" if decision.cancelled else "denied", decision.reason, by=decision.by)
+            self._cancel(call, CAUSES.get(decision.by, "denied") if decision.cancelled else "denied", decision.reason)
 
-    def _cancel(self, call: PlannedCall, cause: str, reason: str, *, by: str) -> None:
-        reason = scrub(reason)
-        output = f"Tool denied: {reason}"
-        call.result = ToolResult(output, is_error=True)
+    def _cancel(self, call: PlannedCall, cause: Cause, reason: str) -> None:
+        event = CallCancelled(call.ref.call_id, cause, scrub(reason), call.ref.name)
+        call.result = ToolResult(cancelled_text(event), is_error=True)
         self._turn.open_calls.pop(call.ref.call_id, None)
-        self._turn.say(CallCancelled(call.ref.call_id, cause, reason, call.ref.name, output))  # type: ignore[arg-type]
+        self._turn.say(event)
         self._close(call)
 
     # --- running ---
 
     def _start_what_can(self) -> None:
+        if self._turn.cancelled:
+            return
         busy = any(call.state == "running" and not call.overlaps for call in self._group)
         for call in self._group:
             if call.state != "approved" or (busy and not call.overlaps):

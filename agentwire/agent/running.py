@@ -11,14 +11,11 @@ import trio
 from msgspec import UNSET
 
 from agentwire.agent.blocking import BlockingTurn
-from agentwire.agent.turn import Turn
+from agentwire.agent.turn import STOPPED, Turn
 from agentwire.events import ApprovalResolved, ErrorInfo, Outcome, TurnFinished
 from agentwire.log.waiting import sync
 
 logger = logging.getLogger("agentwire.turn")
-
-STOPPED = "Cancelled by user"
-"""What hosts read on a call that a stop ended."""
 
 Run = Callable[[Turn], Awaitable[None]]
 

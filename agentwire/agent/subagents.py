@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 from msgspec import UNSET, UnsetType
 
+from agentwire.agent.turn import STOPPED
 from agentwire.events import SubagentFinished, SubagentStarted, SubagentTask, Text
 from agentwire.tools.contract import SubagentReport
 
@@ -32,7 +33,7 @@ async def run_subagents(turn: Turn, tasks: list[SubagentTask], answer: Answer) -
             await answer(child, MAX_STEPS, MAX_TOKENS)
         finally:
             # Also when cancelled: what was shown is closed before the parent's own call is.
-            child.close_calls("stopped", "Cancelled by user")
+            child.close_calls("stopped", STOPPED)
             error = child.error.message if child.error is not UNSET else ""
             turn.add_usage(child.usage)
             turn.say(SubagentFinished(child.origin, task.name, error, child.usage))

@@ -15,6 +15,7 @@ import trio
 from msgspec import UNSET, Raw, UnsetType
 
 from agentwire.agent.calls import CallBatch, PlannedCall, plan
+from agentwire.approvals import Decision
 from agentwire.commands import JsonId
 from agentwire.events import (
     AnyEvent,
@@ -41,10 +42,14 @@ from agentwire.log.record import Record
 from agentwire.messages import Message
 from agentwire.session import Session
 from agentwire.text import scrub
-from agentwire.tools.contract import ToolResult
+from agentwire.tools.contract import ReadCache, ToolResult
 
 if TYPE_CHECKING:
     from agentwire.agent.toolbox import Toolbox
+
+
+STOPPED = "Cancelled by user"
+"""What hosts read on a call that a stop ended."""
 
 
 class TurnOver(RuntimeError):
@@ -98,6 +103,8 @@ class Turn:
         self._reasoning: list[str] = []
         self._joined: list[str] = []
         self._history = History() if origin else session.history
+        self.cache = ReadCache() if origin else toolbox.cache
+        """What this conversation has read: a subagent has not seen what its parent has."""
         self._thread = threading.get_ident()
         self._token = trio.lowlevel.current_trio_token()
 
@@ -178,6 +185,11 @@ class Turn:
         if type(event) is TextDelta:
             self._text.append(event.text)
         self.say(event)
+
+    def stop(self) -> None:
+        """End the turn. From here on no approval starts anything; its end is in the log when what runs has died."""
+        self.scope.cancel()
+        self.session.approvals.settle_all(Decision(False, "call", "stop", STOPPED, cancelled=True))
 
     def fail(self, error: ErrorInfo) -> None:
         """Say that the turn failed. Return from the agent after this; the first failure stands."""

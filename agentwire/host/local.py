@@ -61,7 +61,7 @@ class LocalSession:
         finally:
             cursor.close()
             if turn is not None and not turn.over:
-                turn.scope.cancel()
+                turn.stop()
 
     async def ask(self, text: str, *, files: Sequence[str] = ()) -> str:
         """Send a user input and wait for the answer's text."""

@@ -115,7 +115,7 @@ class JournalView(LineFile):
 class Journal(LineFile):
     """An open journal, locked by this process. Made by :meth:`create`, :meth:`open` and :meth:`fork`."""
 
-    __slots__ = ("_directory_synced", "header", "lost", "path")
+    __slots__ = ("_directory_synced", "_locked", "header", "lost", "path")
 
     def __init__(self, fd: int, path: str, header: JournalHeader, start: int) -> None:
         super().__init__(fd, f"The journal {path}", start, 1)
@@ -124,6 +124,7 @@ class Journal(LineFile):
         self.lost = 0
         """Bytes of a partial last line that :meth:`open` cut off."""
         self._directory_synced = False
+        self._locked = True
 
     @property
     def seq(self) -> int:
@@ -138,10 +139,10 @@ class Journal(LineFile):
         """
         path = os.fspath(path)
         try:
-            try:
-                fd = _acquire(path, header.session, os.O_CREAT | os.O_EXCL)
-            except FileExistsError:
-                fd = _take_over(path, header.session)
+            fd = _acquire(path, header.session, os.O_CREAT)
+            with _on_error(partial(os.close, fd)):
+                _check_unborn(read_at(fd, HEADER_LIMIT, 0), header.session)
+                os.ftruncate(fd, 0)
             with _on_error(partial(os.unlink, path), partial(os.close, fd)):
                 return cls._begin(fd, path, header)
         except SessionInUse:
@@ -221,8 +222,14 @@ class Journal(LineFile):
 
     def release(self) -> None:
         """Let others open the journal; nothing may be written any more, but reading goes on until :meth:`close`."""
-        if self.fd >= 0:
+        if self._locked and self.fd >= 0:
             unlock(self.fd)
+        self._locked = False
+
+    def close(self) -> None:
+        """Unlock and close the file. Closing twice is allowed."""
+        self.release()  # closing alone would not unlock while a child between fork and exec has the file too
+        super().close()
 
 
 def remove_journal(path: str | os.PathLike[str], session: str) -> None:
@@ -277,16 +284,8 @@ def _has_name(fd: int, path: str) -> bool:
         return False
 
 
-def _take_over(path: str, session: str) -> int:
-    """Lock the file of a journal whose creation was cut short, and empty it."""
-    fd = _acquire(path, session)
-    with _on_error(partial(os.close, fd)):
-        _check_unborn(read_at(fd, HEADER_LIMIT, 0), session)
-        os.ftruncate(fd, 0)
-    return fd
-
-
 def _check_unborn(data: bytes, session: str) -> None:
+    """See that a file that we locked is new, or one whose creation was cut short."""
     # A power cut can leave zeros in place of what was written.
     if data.strip(b"\0") and (b"\n" in data or not (data.startswith(_MAGIC) or _MAGIC.startswith(data))):
         raise SessionExists(session)

@@ -22,6 +22,7 @@ from agentwire.provider.contract import (
 )
 
 if TYPE_CHECKING:
+    from agentwire.provider import lenient
     from agentwire.provider.address import endpoint, find_key, host
     from agentwire.provider.conversation import (
         legal_id,
@@ -77,6 +78,7 @@ __all__ = [
     "host",
     "legal_id",
     "legal_name",
+    "lenient",
     "load_images",
     "merge_runs",
     "paired",
@@ -86,6 +88,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "lenient":
+        return import_module(f"{__name__}.lenient")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

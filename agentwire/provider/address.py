@@ -8,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agentwire.provider.contract import ConfigError, ProviderSettings
 
+_USER = re.compile(r"//[^/]*@")
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|preview)\d*)?")
 
 
@@ -55,13 +56,14 @@ def find_key(settings: ProviderSettings, variable: str) -> str:
 
 def _checked(url: str) -> str:
     url = url.strip()
+    shown = _USER.sub("//***@", url)
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"base URL {url!r}: {error}") from None
+        raise ConfigError(f"base URL {shown!r}: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ConfigError(f"base URL {url!r} is not of the form https://host[:port][/path]")
+        raise ConfigError(f"base URL {shown!r} is not of the form https://host[:port][/path]")
     if not url.isprintable() or " " in url:
-        raise ConfigError(f"base URL {url!r} holds characters that no address has")
+        raise ConfigError(f"base URL {shown!r} holds characters that no address has")
     return url

@@ -71,8 +71,8 @@ class ProviderError(Exception):
         super().__init__(message)
         self.message = message
         self.kind = kind
-        """``connect``: nothing was sent; ``status``: refused before the stream; ``stream``: broke off or reported
-        an error after it began; ``context``: the prompt is too long; ``bad_reply``: cannot be understood."""
+        """``connect``: there was no reply at all; ``status``: refused before the stream; ``stream``: broke off or
+        reported an error after it began; ``context``: the prompt is too long; ``bad_reply``: cannot be understood."""
         self.retryable = retryable
         self.status = status
         self.retry_after_ms = retry_after_ms

@@ -27,32 +27,33 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def paired(messages: Iterable[Message]) -> list[Message]:
-    """``messages`` with every call answered exactly once, right after the message that made it.
+    """``messages`` with every call answered exactly once, in order, right after the message that made it.
 
     A missing result becomes an error result. A result nobody asked for becomes something the user says: its text
     may be all that is left of the work.
     """
     result: list[Message] = []
-    waiting: dict[str, CallRef] = {}
+    calls: dict[str, CallRef] = {}
+    answers: dict[str, ToolMessage] = {}
+    others: list[Message] = []
     for message in messages:
-        if isinstance(message, ToolMessage):
-            if waiting.pop(message.call_id, None) is not None:
-                result.append(message)
-            else:
-                result += _lost(waiting)
-                result.append(UserMessage([Text(f"[result of {message.name}] {message.text}"), *message.images]))
-            continue
-        result += _lost(waiting)
-        result.append(message)
         if isinstance(message, AssistantMessage):
-            waiting = {call.call_id: call for call in message.calls}
-    return result + _lost(waiting)
+            result += [*_answers(calls, answers), *others, message]
+            calls, answers, others = {call.call_id: call for call in message.calls}, {}, []
+        elif not isinstance(message, ToolMessage):
+            others.append(message)
+        elif message.call_id in calls and message.call_id not in answers:
+            answers[message.call_id] = message
+        else:
+            others.append(UserMessage([Text(f"[result of {message.name}] {message.text}"), *message.images]))
+    return [*result, *_answers(calls, answers), *others]
 
 
-def _lost(waiting: dict[str, CallRef]) -> list[Message]:
-    lost: list[Message] = [ToolMessage(call.call_id, call.name, LOST_RESULT, True) for call in waiting.values()]
-    waiting.clear()
-    return lost
+def _answers(calls: dict[str, CallRef], answers: dict[str, ToolMessage]) -> list[ToolMessage]:
+    return [
+        answers.get(call_id) or ToolMessage(call_id, call.name, LOST_RESULT, is_error=True)
+        for call_id, call in calls.items()
+    ]
 
 
 def prompt_parts(parts: Sequence[Part]) -> list[Text | Image]:

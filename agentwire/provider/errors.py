@@ -25,7 +25,7 @@ MIN_SECRET = 4
 
 Kind = Literal["connect", "status", "rate_limit", "stream", "timeout", "auth", "context", "bad_reply", "config"]
 
-_KINDS: dict[int, Kind] = {401: "auth", 403: "auth", 408: "timeout", 413: "context", 429: "rate_limit"}
+_KINDS: dict[int, Kind] = {401: "auth", 403: "auth", 413: "context", 429: "rate_limit"}
 
 _STATUS_OF: dict[str, int] = {
     "api_error": 500,
@@ -172,9 +172,12 @@ def _retryable(status: int) -> bool:
 
 def _fault_of(body: bytes) -> Fault:
     try:
-        return fault(lenient.decode(body))
+        found = fault(lenient.decode(body))
     except ValueError:
         return Fault(_MARKUP.sub(" ", body.decode("utf-8", "replace")))
+    if not found.text:
+        found.text = body.decode("utf-8", "replace")
+    return found
 
 
 def _quote(text: str, secrets: Sequence[str]) -> str:

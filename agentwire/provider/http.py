@@ -99,21 +99,20 @@ class HttpClient:
     def _set_up(self) -> httpx.AsyncClient:
         import httpx
 
-        # A context without certificates trusts nobody, and takes no time to make: right for plain HTTP.
-        context = _tls_context() if self.url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         silence = self._silence_timeout
         try:
+            # A context without certificates trusts nobody, and takes no time to make: right for plain HTTP.
+            context = _tls_context() if self.url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             return httpx.AsyncClient(
                 verify=context,
                 timeout=httpx.Timeout(connect=self._connect_timeout, read=silence, write=silence, pool=None),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE),
                 trust_env=not is_local(self.url),
             )
-        except (ImportError, ValueError, httpx.InvalidURL) as error:
-            raise ProviderError(
-                f"The proxy that the environment names cannot be used: {errors.redact(str(error), self.secrets)}",
-                kind="config",
-            ) from error
+        except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+            # The environment's proxy or certificates.
+            text = errors.redact(str(error), self.secrets)
+            raise ProviderError(f"HTTP cannot be set up for {self.service}: {text}", kind="config") from error
 
     async def _refusal(self, response: httpx.Response) -> ProviderError:
         with trio.move_on_after(ERROR_BODY_PATIENCE):
@@ -125,7 +124,9 @@ class HttpClient:
 
     async def _not_a_stream(self, response: httpx.Response, media: str, reader: ReplyReader) -> None:
         body = await _read(response, MAX_JSON_BODY if media == "application/json" else MAX_ERROR_BODY)
-        if media == "application/json":
+        if body.lstrip().startswith((b"data:", b"event:", b":")):
+            reader.feed(body)  # it is a stream, under a wrong name
+        elif media == "application/json":
             reader.whole(body)
         else:
             raise errors.not_understood("a web page", body, service=self.service, secrets=self.secrets)

@@ -7,14 +7,11 @@ refuses all of these, rightly; :func:`decode` is what a reader falls back on. Wh
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import msgspec
 
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-_NOT_SENDABLE = re.compile("[\0\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"
+from agentwire.text import scrub_value
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 def decode(data: bytes) -> Any:
     """Decode JSON of a foreign service; what no strict string can hold becomes U+FFFD. Raises ``ValueError``."""
     try:
-        return scrub(json.loads(data.decode("utf-8", "replace"), strict=False), _HALF_PAIR)
+        return scrub_value(json.loads(data.decode("utf-8", "replace"), strict=False))
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
 
@@ -32,21 +29,18 @@ def encode(value: Any) -> bytes:
     try:
         data = _encode(value)
     except UnicodeEncodeError:
-        data = b""
-    if data and b"\\u0000" not in data:
-        return data
-    return _encode(scrub(value, _NOT_SENDABLE))
+        data = _encode(scrub_value(value))
+    if b"\\u0000" in data:
+        data = _encode(_without_nul(msgspec.json.decode(data)))
+    return data
 
 
-def scrub(value: Any, pattern: re.Pattern[str] = _HALF_PAIR) -> Any:
-    """The same value with everything that ``pattern`` matches in its strings replaced by U+FFFD."""
+def _without_nul(value: Any) -> Any:
     if isinstance(value, str):
-        return pattern.sub(_REPLACEMENT, value)
+        return value.replace("\0", "\ufffd")
     if isinstance(value, dict):
-        return {scrub(key, pattern): scrub(item, pattern) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [scrub(item, pattern) for item in value]
-    return value
+        return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+    return [_without_nul(item) for item in value] if isinstance(value, list) else value
 
 
 def as_object(text: str) -> dict[str, Any] | None:

@@ -53,6 +53,8 @@ class EventStreamReader:
         except SseError as error:
             raise ProviderError(f"{self.service}: {error}", kind="bad_reply") from error
         for event in events:
+            if self.patience == CLOSED:
+                return  # whatever a service still says after its last word
             if event.data and not event.data.isspace():
                 self.on_event(event.data, event.name)
 

@@ -123,13 +123,13 @@ class SessionRunner:
             self.session.append(ErrorRaised(told))
         else:
             turn.fail(told)
-            turn.scope.cancel()
+            turn.stop()
 
     def stop(self, command: Stop, by: str) -> Outcome:
         """End the running turn; when idle nothing happens."""
         turn = self.session.active
         if turn is not None and (not isinstance(command.ref, str | int | float) or command.ref == turn.ref):
-            turn.scope.cancel()
+            turn.stop()
         return Outcome(Done(turn is not None), self.session.log.seq)
 
     def steer(self, command: Steer, by: str) -> Outcome:
@@ -206,6 +206,7 @@ class SessionRunner:
             return refused("busy", BUSY, retryable=True)
         after = self.session.log.seq
         self.session.append(HistoryCleared())
+        self.toolbox.cache.forget_contents()
         return Outcome(Done(), after)
 
     # --- MCP ---

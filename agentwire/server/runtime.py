@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentwire.serve")
 
+STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end the process in good order."""
+
 LAST_SECONDS = 2.0
 """How long a signalled process may take to end its turns and write what is due."""
 
@@ -71,7 +74,7 @@ async def _serve(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes) ->
             outbox=outbox,
         )
         server.peers.append(connection)
-        nursery.start_soon(_watch_signals, server, nursery.cancel_scope)
+        await nursery.start(_watch_signals, server, nursery.cancel_scope)  # before the first command is read
         if boot.loaded.notice:
             logger.warning("%s", boot.loaded.notice)
             session.append(Notice(boot.loaded.notice, "warning"))
@@ -83,8 +86,11 @@ async def _serve(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes) ->
     return status
 
 
-async def _watch_signals(server: Server, scope: trio.CancelScope) -> None:
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+async def _watch_signals(
+    server: Server, scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    with trio.open_signal_receiver(*STOPPING) as signals:
+        task_status.started()
         async for number in signals:
             logger.info("%s: stopping", signal.Signals(number).name)
             with trio.move_on_after(LAST_SECONDS):

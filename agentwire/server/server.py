@@ -153,7 +153,7 @@ class Server:
             runner.host_gone()
             turn = runner.session.active
             if turn is not None and (broken or runner.session.policy.on_eof == "cancel"):
-                turn.scope.cancel()
+                turn.stop()
         await self.idle()
 
     async def idle(self) -> None:
@@ -168,7 +168,7 @@ class Server:
         self._stopping = True
         for runner in self.sessions.values():
             if runner.session.active is not None:
-                runner.session.active.scope.cancel()
+                runner.session.active.stop()
         await self.idle()
         for peer in self.peers:
             peer.end()

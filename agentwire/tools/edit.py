@@ -15,7 +15,7 @@ from agentwire.tools import arguments as args
 from agentwire.tools import files
 from agentwire.tools.contract import FileSeen, Tool, ToolContext, ToolError, ToolResult
 from agentwire.tools.diff import change
-from agentwire.tools.paths import admit, inside, resolve
+from agentwire.tools.paths import admit, inside
 
 _LARGEST = 256 * 1024 * 1024
 _SNIFFED = 8192
@@ -56,7 +56,7 @@ class Edit(Tool):
         """The change as it would be made now; none if it would fail or lies outside the workspace."""
         try:
             order = _order(arguments)
-            path = resolve(context.workspace, order.given)
+            path = admit(context, order.given)
             if not inside(context.workspace, path):
                 return None
             edited = await trio.to_thread.run_sync(_plan, context.workspace, path, order, None, abandon_on_cancel=True)

@@ -127,10 +127,14 @@ def _first_paragraph(text: str) -> str:
 
 def _arguments(name: str, function: Function) -> tuple[type[msgspec.Struct], list[str]]:
     """A struct with the function's parameters, and the names of those that want the context."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError as error:  # built-in functions have none
+        raise TypeError(f"{name}: {error}") from None
     hints = typing.get_type_hints(function, include_extras=True)
     fields: list[tuple[str, Any, Any]] = []
     contexts: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"{name}: a tool's parameters must be passable by name, {parameter} is not")
         hint = hints.get(parameter.name, Any)
@@ -139,7 +143,8 @@ def _arguments(name: str, function: Function) -> tuple[type[msgspec.Struct], lis
             continue
         default: Any = msgspec.NODEFAULT if parameter.default is parameter.empty else parameter.default
         if isinstance(default, (list, dict, set, bytearray)):
-            default = msgspec.field(default_factory=functools.partial(copy.deepcopy, default))
+            # A copy now and one for each call: what one call does to it must not reach the next.
+            default = msgspec.field(default_factory=functools.partial(copy.deepcopy, copy.deepcopy(default)))
         fields.append((parameter.name, hint, default))
     return msgspec.defstruct("Arguments", fields, kw_only=True), contexts
 
@@ -148,6 +153,9 @@ def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
     (own,), components = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
     schema: dict[str, Any] = components.pop(own["$ref"].rpartition("/")[2])
     del schema["title"]
+    for field in msgspec.structs.fields(arguments):
+        if isinstance(field.default_factory, functools.partial):
+            schema["properties"][field.encode_name]["default"] = msgspec.to_builtins(field.default_factory())
     if not schema["required"]:
         del schema["required"]
     if components:

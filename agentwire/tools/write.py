@@ -14,7 +14,7 @@ from agentwire.tools import arguments as args
 from agentwire.tools import files
 from agentwire.tools.contract import FileSeen, Tool, ToolContext, ToolError, ToolResult
 from agentwire.tools.diff import change
-from agentwire.tools.paths import admit, inside, resolve
+from agentwire.tools.paths import admit, inside
 
 _PREVIEWED = 8 * 1024 * 1024
 """Bytes of an existing file above which no preview is made."""
@@ -51,7 +51,7 @@ class Write(Tool):
         if not isinstance(given, str) or not isinstance(content, str):
             return None
         try:
-            path = resolve(context.workspace, given)
+            path = admit(context, given)
             if not inside(context.workspace, path):
                 return None
             old = await trio.to_thread.run_sync(_content, context.workspace, path, abandon_on_cancel=True)

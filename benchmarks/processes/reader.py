@@ -24,4 +24,5 @@ def main() -> None:
     print(count, *times, sep="\n", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -15,4 +15,5 @@ def main() -> None:
         data = data[os.write(1, data[: 1 << 18]) :]
 
 
-main()
+if __name__ == "__main__":
+    main()

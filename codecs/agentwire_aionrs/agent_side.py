@@ -17,6 +17,9 @@ from agentwire_aionrs.requests import answer, read, refused
 
 _ENCODER: Final = msgspec.json.Encoder()
 
+_FEW: Final = 4
+"""Fewer records than this are rendered quicker one by one than in runs."""
+
 
 class AionrsAgent:
     """The agent side of one connection; see :class:`agentwire.codec.contract.AgentSide`."""
@@ -38,10 +41,14 @@ class AionrsAgent:
 
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
         """Append the lines for ``records``: all of them are rendered."""
+        lines = self._sessions[session]
         if len(records) == 1:
-            self._sessions[session].render_one(records[0], out)
+            lines.render_one(records[0], out)
+        elif len(records) < _FEW:
+            for record in records:
+                lines.render_one(record, out)
         else:
-            self._sessions[session].render(records, out)
+            lines.render(records, out)
         return None
 
     def feed(self, session: str, records: Sequence[Record]) -> None:

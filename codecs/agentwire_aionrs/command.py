@@ -159,7 +159,7 @@ def _level(ctx: click.Context, param: click.Parameter, given: str | None) -> str
     help="Print where the configuration file lies.",
 )
 @click.pass_context
-def aionrs(ctx: click.Context, **given: Any) -> int:
+def aionrs(ctx: click.Context, /, **given: Any) -> int:
     """Be an agent for a host that expects aionrs."""
     if ctx.invoked_subcommand is not None:
         return 0

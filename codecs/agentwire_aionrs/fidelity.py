@@ -291,12 +291,12 @@ _ROWS: Final = (
     Row(bus.StepFinished, "absent", _NO_STEPS),
     Row(bus.TurnFinished, "narrowed", "`stream_end`", {
         "outcome": narrowed("failed after an error, cancelled after a stopped call, else completed; "
-                            "a stop is known to the host that sent it", lambda event, story: story.ending.outcome),
-        "text": absent("the deltas make it up"),
+                            "a stop is known to the host that sent it", lambda event, story: story.course.outcome),
+        "text": narrowed("what was said after the last call that was shown", lambda event, story: story.course.text),
         "usage": invented("zero where tokens were not reported; reasoning tokens and the service's own object are lost",
                           _usage),
         "error": narrowed("the last error of the turn, if nothing was done after it",
-                          lambda event, story: story.ending.error),
+                          lambda event, story: story.course.error),
         "finish_reason": absent(),
         "steps": absent(_NO_STEPS),
     }),

@@ -112,7 +112,7 @@ class AionrsHost:
         said: Said = []
         if (turn := self._turn) is not None:
             if not turn.stopping:
-                turn.ending.error = bus.ErrorInfo("internal_error", "The agent ended in the middle of the turn.")
+                turn.course.error = bus.ErrorInfo("internal_error", "The agent ended in the middle of the turn.")
             said += self._finish(turn, bus.Usage())
         said += self._ledger.settle_all(commands.Stop)
         gone = Refusal("internal", "The agent ended before it answered.")
@@ -186,7 +186,7 @@ class AionrsHost:
         error = reading.error(message.error)
         turn = self._turn
         if turn is not None and (message.msg_id == turn.msg_id or (not message.msg_id and _unplaced(error))):
-            turn.ending.error = error
+            turn.course.error = error
             return [turn.say(bus.ErrorRaised(error))]
         if message.msg_id:
             refused = self._ledger.settle(commands.Prompt, key=message.msg_id, result=_refusal(error))
@@ -223,7 +223,7 @@ class AionrsHost:
             return self._start(msg_id)
         if turn.msg_id == msg_id:
             return None
-        turn.ending.error = bus.ErrorInfo("internal_error", "The agent began another turn before this one ended.")
+        turn.course.error = bus.ErrorInfo("internal_error", "The agent began another turn before this one ended.")
         return [*self._finish(turn, bus.Usage()), *self._start(msg_id)]
 
     def _start(self, msg_id: str) -> Said:
@@ -241,22 +241,23 @@ class AionrsHost:
         said.append(self._turn.say(bus.TurnStarted(msg_id, ref, parts)))
         return said
 
-    def _join(self, msg_id: str | None, said: Said) -> OpenTurn | None:
-        """The turn that a line belongs to, begun now if its beginning was left out; None for one that is over."""
+    def _current(self, msg_id: Any) -> OpenTurn | None:
+        """The turn under way, if a line with this ``msg_id`` is part of it. Old agents leave the id out."""
         turn = self._turn
-        if turn is not None:
-            return turn if not msg_id or msg_id == turn.msg_id else None
-        if not msg_id or msg_id == self._ended:
-            return None
-        said += self._start(msg_id)
-        return self._turn
+        return turn if turn is not None and (not msg_id or msg_id == turn.msg_id) else None
+
+    def _join(self, msg_id: Any, said: Said) -> OpenTurn | None:
+        """The same, but a turn whose beginning was left out begins now. None for a turn that is over."""
+        if self._turn is None and msg_id and isinstance(msg_id, str) and msg_id != self._ended:
+            said += self._start(msg_id)
+        return self._current(msg_id)
 
     def _on_text_delta(self, message: reading.TextDelta) -> Said | None:
         said: Said = []
         turn = self._join(message.msg_id, said)
         if turn is None:
             return None
-        turn.ending.went_on()
+        turn.course.said(message.text)
         said.append(turn.say(bus.TextDelta(message.text)))
         return said
 
@@ -265,13 +266,13 @@ class AionrsHost:
         turn = self._join(message.msg_id, said)
         if turn is None:
             return None
-        turn.ending.went_on()
+        turn.course.went_on()
         said.append(turn.say(bus.ReasoningDelta(message.text)))
         return said
 
     def _on_stream_end(self, message: reading.StreamEnd) -> Said | None:
         said: Said = []
-        turn = self._join(message.msg_id if isinstance(message.msg_id, str) else None, said)
+        turn = self._join(message.msg_id, said)
         if turn is None:
             return None
         usage = reading.usage(message.usage)
@@ -281,9 +282,9 @@ class AionrsHost:
         """The end of the turn, after the end of every call in it."""
         cause: Literal["stopped", "crashed"] = "stopped" if turn.stopping else "crashed"
         said: Said = [turn.say(bus.CallCancelled(call.call_id, cause, "", call.name)) for call in turn.calls.values()]
-        outcome = "cancelled" if turn.stopping else turn.ending.outcome
-        error = turn.ending.error if outcome == "failed" else UNSET
-        said.append(turn.say(bus.TurnFinished(outcome, usage=usage, error=error)))
+        outcome = "cancelled" if turn.stopping else turn.course.outcome
+        error = turn.course.error if outcome == "failed" else UNSET
+        said.append(turn.say(bus.TurnFinished(outcome, turn.course.text, usage, error)))
         self._turn, self._ended = None, turn.msg_id
         return said + self._ledger.settle_all(commands.Stop, commands.Approve, commands.Deny)
 
@@ -294,7 +295,7 @@ class AionrsHost:
         turn = self._join(message.msg_id, said)
         if turn is None or message.call_id in turn.calls:
             return None
-        turn.ending.went_on()
+        turn.course.called()
         tool, kind = message.tool, reading.category(message.tool.category)
         call = turn.show(message.call_id, tool.name, self._call_ids)
         call.asked = True
@@ -311,7 +312,7 @@ class AionrsHost:
         turn = self._join(message.msg_id, said)
         if turn is None:
             return None
-        turn.ending.went_on()
+        turn.course.called()
         call = turn.known(message.call_id, message.tool_name, self._call_ids, said)
         if call.running:
             return None
@@ -324,23 +325,22 @@ class AionrsHost:
         turn = self._join(message.msg_id, said)
         if turn is None:
             return None
-        turn.ending.went_on()
+        turn.course.called()
         call = turn.known(message.call_id, message.tool_name, self._call_ids, said)
         del turn.calls[message.call_id]
         said.append(turn.say(reading.result(message, call.call_id, message.tool_name or call.name)))
         return said
 
     def _on_tool_cancelled(self, message: reading.ToolCancelled) -> Said | None:
-        said: Said = []
-        turn = self._join(message.msg_id, said)
+        turn = self._current(message.msg_id)
         call = turn.calls.pop(message.call_id, None) if turn is not None else None
         if turn is None or call is None:
             return None
         reason = message.reason or ""
         cause = texts.cancel_cause(reason)
-        turn.ending.stopped = turn.ending.stopped or cause == "stopped"
-        said.append(turn.say(bus.CallCancelled(call.call_id, cause, reason, call.name)))
-        return said + self._ledger.settle_all(commands.Deny, key=message.call_id)
+        turn.course.stopped = turn.course.stopped or cause == "stopped"
+        cancelled = turn.say(bus.CallCancelled(call.call_id, cause, reason, call.name))
+        return [cancelled, *self._ledger.settle_all(commands.Deny, key=message.call_id)]
 
 
 _SILENT: Final = (commands.Stop, commands.Approve, commands.Deny, commands.InitHistory)

@@ -10,7 +10,7 @@ from agentwire import events as bus
 from agentwire.log.record import Record
 from agentwire_aionrs import texts
 from agentwire_aionrs.rendering import turn_ref
-from agentwire_aionrs.turns import Ending
+from agentwire_aionrs.turns import Course
 
 
 class Story:
@@ -26,7 +26,7 @@ class Story:
         self.ready: dict[str, bus.CallReady] = {}
         self.shown: dict[str, str] = {}
         """Calls the host was shown, and the name it knows each by."""
-        self.ending = Ending()
+        self.course = Course()
 
     def advance(self, record: Record) -> None:
         """Learn from a record."""
@@ -39,24 +39,27 @@ class Story:
             self.ref = turn_ref(event)
             self.ready.clear()
             self.shown.clear()
-            self.ending = Ending()
+            self.course = Course()
         elif isinstance(event, bus.TurnFinished):
             self.ref = None
         elif isinstance(event, bus.CallReady):
             self.ready[event.call_id] = event
-        elif isinstance(event, bus.TextDelta | bus.ReasoningDelta | bus.ApprovalRequested | bus.CallRunning):
-            self.ending.went_on()
-            if isinstance(event, bus.ApprovalRequested | bus.CallRunning):
-                self.shown.setdefault(event.call_id, self.name(event))
+        elif isinstance(event, bus.TextDelta):
+            self.course.said(event.text)
+        elif isinstance(event, bus.ReasoningDelta):
+            self.course.went_on()
+        elif isinstance(event, bus.ApprovalRequested | bus.CallRunning):
+            self.course.called()
+            self.shown.setdefault(event.call_id, self.name(event))
         elif isinstance(event, bus.ErrorRaised):
             if record.turn:
-                self.ending.error = event.error
+                self.course.error = event.error
         elif isinstance(event, bus.CallFinished):
             if self.shown.pop(event.call_id, None) is not None:
-                self.ending.went_on()
+                self.course.called()
         elif isinstance(event, bus.CallCancelled) and self.shown.pop(event.call_id, None) is not None:
             stopped = texts.cancel_cause(texts.cancel_reason(event)) == "stopped"
-            self.ending.stopped = self.ending.stopped or stopped
+            self.course.stopped = self.course.stopped or stopped
 
     def name(self, event: bus.ApprovalRequested | bus.CallRunning) -> str:
         """A call's name as the line says it."""

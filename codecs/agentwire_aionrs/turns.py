@@ -12,18 +12,29 @@ Said = list[Heard | Answered]
 """What a host makes of a line."""
 
 
-class Ending:
-    """How a turn will have ended, as far as the wire tells: it says only that it ended.
+class Course:
+    """The course of a turn as far as its end can be told from it: the wire only says that it ended.
 
-    An error after which nothing more was done is taken for the cause of the end; so is a call that was cancelled
-    because the user stopped the turn.
+    The answer is what was said after the last call. An error after which nothing more was done is taken for the
+    cause of the end; so is a call that was cancelled because the user stopped the turn.
     """
 
-    __slots__ = ("error", "stopped")
+    __slots__ = ("_text", "error", "stopped")
 
     def __init__(self) -> None:
+        self._text: list[str] = []
         self.error: bus.ErrorInfo | UnsetType = UNSET
         self.stopped = False
+
+    def said(self, text: str) -> None:
+        """A piece of the answer."""
+        self._text.append(text)
+        self.went_on()
+
+    def called(self) -> None:
+        """A call was asked about, started or finished: what was said before was not the answer yet."""
+        self._text.clear()
+        self.went_on()
 
     def went_on(self) -> None:
         """The turn did something: whatever was wrong before did not end it."""
@@ -31,8 +42,13 @@ class Ending:
         self.stopped = False
 
     @property
+    def text(self) -> str:
+        """The answer, if the turn ended now."""
+        return "".join(self._text)
+
+    @property
     def outcome(self) -> bus.Outcome:
-        """The turn's outcome if it ended now."""
+        """The turn's outcome, if it ended now."""
         if self.error is not UNSET:
             return "failed"
         return "cancelled" if self.stopped else "completed"
@@ -54,7 +70,7 @@ class OpenCall:
 class OpenTurn:
     """A turn that began and has not ended."""
 
-    __slots__ = ("calls", "ending", "msg_id", "ref", "stopping")
+    __slots__ = ("calls", "course", "msg_id", "ref", "stopping")
 
     def __init__(self, msg_id: str, ref: JsonId) -> None:
         self.msg_id = msg_id
@@ -62,7 +78,7 @@ class OpenTurn:
         """The driver's own id for it, with its JSON type, where the driver is ours."""
         self.calls: dict[str, OpenCall] = {}
         """Its open calls by their id on the wire."""
-        self.ending = Ending()
+        self.course = Course()
         self.stopping = False
         """We asked for its end."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agentwire.events import Image, Text
+from agentwire.events import Image, Text, ToolSpec
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentwire.provider import ModelRequest, acceptable, legal_id, legal_name, lenient, paired, prompt_parts
 from agentwire_anthropic.quirks import AnthropicQuirks
@@ -45,13 +45,11 @@ def build(request: ModelRequest, quirks: AnthropicQuirks) -> bytes:
     }
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    if tools := [_tool(tool.name, tool.description, tool.parameters, quirks) for tool in request.tools]:
-        body["tools"] = tools
-    elif names := {
-        call.name for message in messages if isinstance(message, AssistantMessage) for call in message.calls
-    }:
+    if request.tools:
+        body["tools"] = [_tool(tool, quirks) for tool in request.tools]
+    elif used := _used_tools(messages):
         # Calls in the history are refused where no tool is defined; none of these can be called.
-        body["tools"] = [_tool(legal_name(name), "", {}, quirks) for name in sorted(names)]
+        body["tools"] = [_tool(tool, quirks) for tool in used]
         body["tool_choice"] = {"type": "none"}
     if request.thinking == "enabled" and not _unthinking(turns):
         budget = max(request.thinking_budget, MIN_BUDGET)
@@ -146,9 +144,17 @@ def _unthinking(turns: list[Json]) -> bool:
     return turns[-2]["content"][0]["type"] not in THOUGHTS
 
 
-def _tool(name: str, description: str, parameters: Any, quirks: AnthropicQuirks) -> Json:
-    schema = acceptable(parameters) if quirks.schema_cleanup else parameters
-    return {"name": name, "description": description, "input_schema": schema}
+def _used_tools(messages: Iterable[Message]) -> list[ToolSpec]:
+    """Stand-ins for the tools that the history tells of."""
+    calls = [call for message in messages if isinstance(message, AssistantMessage) for call in message.calls]
+    schema: Json = {"type": "object", "properties": {}}
+    return [ToolSpec(name, "", schema) for name in sorted({legal_name(call.name) for call in calls})]
+
+
+def _tool(tool: ToolSpec, quirks: AnthropicQuirks) -> Json:
+    schema = acceptable(tool.parameters) if quirks.schema_cleanup else tool.parameters
+    described = {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
+    return {**described, "input_schema": schema}
 
 
 def _mark(body: Json) -> None:

@@ -91,7 +91,7 @@ class MessageReader(EventStreamReader):
             calls,
             self.usage,
             _FINISH.get(self._stop_reason, self._stop_reason) or ("tool_calls" if calls else "stop"),
-            [] if plain else [Raw(lenient.encode(block.verbatim())) for block in blocks],
+            [] if plain else [Raw(msgspec.json.encode(block.verbatim())) for block in blocks],
         )
 
     def _message_start(self, event: Event) -> None:

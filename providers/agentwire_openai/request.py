@@ -109,7 +109,10 @@ def _assistant(message: AssistantMessage, model: str, quirks: OpenAIQuirks) -> J
 def _item(message: AssistantMessage, model: str) -> Item:
     """What must go back with the calls, if this model made them."""
     if message.provider == PROVIDER and message.items:
-        item = _items.decode(message.items[0])
+        try:
+            item = _items.decode(message.items[0])
+        except msgspec.DecodeError:
+            return Item(model)  # another make of provider under our name
         if item.model == model and len(item.extra_content) in (0, len(message.calls)):
             return item
     return Item(model)
@@ -117,4 +120,5 @@ def _item(message: AssistantMessage, model: str) -> Item:
 
 def _tool(tool: ToolSpec, quirks: OpenAIQuirks) -> Json:
     schema = acceptable(tool.parameters) if quirks.schema_cleanup else tool.parameters
-    return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": schema}}
+    described = {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
+    return {"type": "function", "function": {**described, "parameters": schema}}

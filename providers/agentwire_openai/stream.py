@@ -61,7 +61,7 @@ class ChatReader(EventStreamReader):
 
     def on_event(self, data: bytes, name: bytes) -> None:
         """Take one event of the stream."""
-        if data.startswith(b"{") and not name:
+        if data.startswith(b"{") and name != b"error":
             try:
                 chunk = decode(data)
             except (msgspec.DecodeError, RecursionError):

@@ -258,7 +258,7 @@ _MESSAGES = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(_MESSAGES)
 def test_whatever_a_file_holds_the_log_is_whole(messages: list[dict[str, Any]]) -> None:
-    """Every call is closed once and within its turn, every turn ended, and no text of the user's or the model's lost."""
+    """Every call is closed once and within its turn, every turn ended, and no text lost."""
     records = records_of(*messages)
     history_of(*messages)
     shown = Counter(event.call_id for event in events_of(records, CallReady))

@@ -48,7 +48,7 @@ DECODER: LineDecoder[Ping | Say] = LineDecoder(Ping | Say)
         (b'["\\udc00",{"\\ud800":1}]', ["\ufffd", {"\ufffd": 1}]),
         (b'{"a":"\\ud800","a":"x"}', {"a": "x"}),
         (b"123456789012345678901234567890", 123456789012345678901234567890),
-        ("\"\u2028\"".encode(), "\u2028"),
+        ('"\u2028"'.encode(), "\u2028"),
     ],
 )
 def test_accepted(line: bytes, value: Any) -> None:
@@ -137,14 +137,18 @@ class TestAppendLine:
 
 
 def test_canonical_objects() -> None:
-    assert canonical_object('{"b": [1.50, "é\\n"],\n "a": {"z": 1, "y": {}}}') == Raw('{"a":{"y":{},"z":1},"b":[1.5,"é\\n"]}'.encode())
+    assert canonical_object('{"b": [1.50, "é\\n"],\n "a": {"z": 1, "y": {}}}') == Raw(
+        '{"a":{"y":{},"z":1},"b":[1.5,"é\\n"]}'.encode()
+    )
     assert canonical_object(b'{"a":"\\ud800"}') == Raw('{"a":"\ufffd"}'.encode())
     for text in ("", "[]", "1", "{", "null", '{"a":NaN}', "{" * DEEP, '{"a":' + "[" * DEEP, "\ud800"):
         assert canonical_object(text) is None
 
 
 def test_sorted_json_never_breaks_a_line() -> None:
-    assert sorted_json({"b": "x\ny", "a": {"d": 1, "c": "\ud800"}}) == Raw('{"a":{"c":"\ufffd","d":1},"b":"x\\ny"}'.encode())
+    assert sorted_json({"b": "x\ny", "a": {"d": 1, "c": "\ud800"}}) == Raw(
+        '{"a":{"c":"\ufffd","d":1},"b":"x\\ny"}'.encode()
+    )
 
 
 def test_clip() -> None:

@@ -225,7 +225,7 @@ async def test_s06_auto_edit_frees_looking_and_editing(launch: Launcher, model: 
     model.script(
         Reply(
             ToolCall("w", "Write", {"file_path": path, "content": "x\n"}),
-            ToolCall("r", "Read", {"file_path": path}),
+            ToolCall("r", "Read", {"file_path": launch.write("there.txt", "x\n")}),
             ToolCall("x", "ExecCommand", {"cmd": "true"}),
         ),
         "done",

@@ -11,6 +11,7 @@ from support.agent_process import AgentProcess
 from support.launcher import Launcher
 from support.model_service import ModelService
 
+NO_KEYS = {"ANTHROPIC_API_KEY": None, "OPENAI_API_KEY": None}
 HEAVY = {"httpx", "httpx2", "httpcore", "mcp", "pydantic", "rich", "asyncio", "anyio", "openai", "anthropic"}
 """Modules that would make the first line late (the services' SDKs are not used at all)."""
 
@@ -32,26 +33,41 @@ async def fatal(launch: Launcher, agent: AgentProcess, status: int) -> str:
 @pytest.mark.parametrize(("provider", "variable"), [("anthropic", "ANTHROPIC_API_KEY"), ("openai", "OPENAI_API_KEY")])
 async def test_s19_a_missing_key(provider: str, variable: str, launch: Launcher) -> None:
     """Protocol section 4.3, to the byte."""
-    agent = await launch.spawn(
-        *launch.serve(provider), environ={"ANTHROPIC_API_KEY": None, "OPENAI_API_KEY": None}, expected=(1,)
-    )
+    arguments = ("serve", "--codec", "aionrs", "--provider", provider)
+    agent = await launch.spawn(*arguments, environ=NO_KEYS, expected=(1,))
     assert await fatal(launch, agent, 1) == f"{variable} not set"
     assert f"{variable} not set" in agent.errors
 
 
 async def test_a_key_on_the_command_line_is_enough(launch: Launcher) -> None:
-    await launch("--api-key", "sk-x", environ={"OPENAI_API_KEY": None})
+    arguments = ("serve", "--codec", "aionrs", "--provider", "openai", "--api-key", "sk-x")
+    agent = await launch.spawn(*arguments, environ=NO_KEYS)
+    await agent.expect("ready")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--no-such-flag"], ["--thinking", "maybe"], ["--max-tokens", "many"], ["--max-turns"]]
-)
+async def test_a_service_of_ones_own_may_need_no_key(launch: Launcher, model: ModelService) -> None:
+    """The usual addresses need one; a local service often knows none."""
+    model.script("ok")
+    agent = await launch(environ=NO_KEYS)
+    await agent.message("m1")
+    await agent.turn("m1")
+    assert "authorization" not in model.requests[0].headers
+
+
+@pytest.mark.parametrize("arguments", [["--no-such-flag"], ["--thinking", "maybe"], ["--max-tokens", "many"]])
 async def test_a_bad_flag(arguments: list[str], launch: Launcher) -> None:
     """Usage on stderr, an event on stdout, status 2."""
     agent = await launch.spawn(*launch.serve(), *arguments, expected=(2,))
     message = await fatal(launch, agent, 2)
     assert arguments[0] in message
     assert "Usage:" in agent.errors
+
+
+async def test_a_flag_without_its_value(launch: Launcher) -> None:
+    agent = await launch.spawn(*launch.serve(), "--max-turns", expected=(2,))
+    message = await fatal(launch, agent, 2)
+    assert "--max-turns" in message
+    assert message in agent.errors
 
 
 async def test_a_bad_flag_without_a_codec_is_for_people(launch: Launcher) -> None:

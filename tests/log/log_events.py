@@ -54,7 +54,9 @@ others: st.SearchStrategy[Any] = st.one_of(
     st.builds(Notice, texts | broken_texts),
     st.builds(ContextAdded, texts),
     st.builds(CallFinished, ids, st.just("Read"), st.just("ok"), texts, metadata=st.just({"n": [1, {"é": None}]})),
-    st.builds(CallReady, ids, st.just("Read"), texts, st.sampled_from((Raw(b'{"a":1}'), Raw(b'{\n "a": 1\r\n}'), UNSET))),
+    st.builds(
+        CallReady, ids, st.just("Read"), texts, st.sampled_from((Raw(b'{"a":1}'), Raw(b'{\n "a": 1\r\n}'), UNSET))
+    ),
     st.builds(HostToolDetails, ids, st.just(Raw(b"[1,\n2]"))),
     st.builds(StepFinished, st.integers(0, 9), texts, items=st.just([Raw(b'{"x":\n1}'), Raw(b"2")])),
     st.builds(Unknown, st.just("jan"), texts, st.just(Raw(b'{"type":"new"}'))),
@@ -156,7 +158,7 @@ class _Turns:
         for call in self.draw(st.permutations(calls)):
             self.say(CallReady(call.call_id, "Read", call.arguments_text))
             if self.draw(st.integers(0, 3)) == 0:
-                self.say(CallFinished("sub-call", "Read", "ok", "of a subagent"), "sub-1")
+                self.say(CallFinished(f"sub-{call.call_id}", "Read", "ok", "of a subagent"), "sub-1")
             if self.draw(st.integers(0, 4)) == 0:
                 self.say(UserJoined(f"also {len(self.records)}"))
             if self.draw(st.integers(0, 3)) == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_a_place_that_the_log_never_had_is_no_silent_gap() -> None:
 def test_an_ephemeral_log_forgets_what_everybody_has_read_and_says_so() -> None:
     log = SessionLog(resident_limit=4000)
     cursor = log.cursor()
-    for n in range(200):
+    for _ in range(200):
         log.append(Notice("x" * 100))
         cursor.take()
     assert log.resident < 5000
@@ -128,14 +129,10 @@ def test_far_behind_neighbouring_deltas_of_one_item_come_joined(resident: int) -
 
 
 def test_a_joined_delta_has_the_time_of_its_last_piece() -> None:
-    now = 0
-
-    def clock() -> int:
-        return now
-
-    log = SessionLog(clock=clock)
+    times = itertools.count(1)
+    log = SessionLog(clock=lambda: next(times))
     cursor = log.cursor()
-    for now in range(1, 401):
+    for _ in range(400):
         log.append(TextDelta("a"))
         log.flush()
     assert [(record.seq, record.time) for record in cursor.take()] == [(400, 400)]
@@ -171,7 +168,7 @@ def test_joining_leaves_the_records_of_other_readers_alone() -> None:
     assert [record.event for record in seen] == [TextDelta("a")] * 500
 
 
-# --- giving back -----------------------------------------------------------------------------------------------
+# --- giving back ---
 
 
 @pytest.mark.parametrize("resident", [4000, 8 << 20])
@@ -214,7 +211,7 @@ def test_going_back_further_than_the_last_take_is_refused() -> None:
     assert [record.seq for record in cursor.take()] == [3]
 
 
-# --- what is kept ------------------------------------------------------------------------------------------------
+# --- what is kept ---
 
 
 def spilled() -> int:

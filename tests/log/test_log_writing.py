@@ -149,7 +149,7 @@ def test_what_is_not_json_is_refused_and_takes_no_number(journal: Journal, path:
     assert log.seq == 1
 
 
-# --- waking ------------------------------------------------------------------------------------------------
+# --- waking ---
 
 
 def test_a_parked_reader_is_woken_once_and_may_take_in_the_append() -> None:
@@ -224,7 +224,7 @@ def test_parking_again_replaces_the_wake() -> None:
     assert woken == ["new"]
 
 
-# --- a journal that cannot be written ------------------------------------------------------------------------
+# --- a journal that cannot be written ---
 
 
 @contextmanager
@@ -329,7 +329,7 @@ def test_a_failed_sync_breaks_the_journal(journal: Journal, path: Path) -> None:
     assert [record.event for record in lines(path)] == [TextDelta("a")]
 
 
-# --- the end -------------------------------------------------------------------------------------------------
+# --- the end ---
 
 
 def test_a_closed_log_takes_nothing_more_and_readers_still_read_to_its_end(journal: Journal, path: Path) -> None:

@@ -10,7 +10,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,10 +103,8 @@ class ChunkServer:
                 return None
 
     async def _watch(self, stream: trio.SocketStream, seen: Seen) -> None:
-        try:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # a reset closes it as well as an end
             await stream.receive_some(1)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # a reset closes it as well as an end
         seen.closed.set()
 
     async def _send(self, answer: Answer, link: h11.Connection, stream: trio.SocketStream) -> bool:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentwire_anthropic import provider as anthropic
-from agentwire_openai import provider as openai
-
 from agentwire.events import CallArgumentsDelta, CallStarted, ReasoningDelta, Text, TextDelta, Usage
 from agentwire.messages import Message, UserMessage
 from agentwire.provider import Completion, ModelRequest, Provider, ProviderError, ProviderSettings, StreamEvent
+from agentwire_anthropic import provider as anthropic
+from agentwire_openai import provider as openai
 
 PLUGINS = {"openai": openai, "anthropic": anthropic}
 KEY = "test-key-0123456789"
@@ -30,7 +29,9 @@ def make(name: str, url: str, **settings: Any) -> Provider:
 
 def ask(*messages: Message, **fields: Any) -> ModelRequest:
     """A request; by default the user says hello."""
-    return ModelRequest(**{"model": "test-model", "messages": list(messages) or [UserMessage([Text("Hello")])], **fields})
+    return ModelRequest(
+        **{"model": "test-model", "messages": list(messages) or [UserMessage([Text("Hello")])], **fields}
+    )
 
 
 def chunks_of(part: dict[str, Any]) -> list[bytes]:
@@ -66,7 +67,9 @@ class Heard:
             (
                 event.call_id,
                 event.name,
-                "".join(e.delta for e in self.events if isinstance(e, CallArgumentsDelta) and e.call_id == event.call_id),
+                "".join(
+                    e.delta for e in self.events if isinstance(e, CallArgumentsDelta) and e.call_id == event.call_id
+                ),
             )
             for event in self.events
             if isinstance(event, CallStarted)

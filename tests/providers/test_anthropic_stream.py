@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from agentwire_anthropic.stream import MessageReader, usage_of
 from conversing import Heard
 from msgspec import UNSET
 
 from agentwire.provider import Completion, ProviderError
+from agentwire_anthropic.stream import MessageReader, usage_of
 
 Json = dict[str, Any]
 

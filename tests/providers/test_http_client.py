@@ -10,7 +10,6 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -51,8 +50,8 @@ async def test_cancelling_before_the_first_byte() -> None:
 
 
 async def test_comments_are_signs_of_life_and_silence_is_not() -> None:
-    def slowly(number: int) -> Any:
-        return trio.sleep(0.15)
+    async def slowly(number: int) -> None:
+        await trio.sleep(0.15)
 
     alive = Answer([b": still there\n"] * 4 + [TEXT, FINISHED, DONE], before_chunk=slowly)
     async with chunk_server(alive, Answer([TEXT], end=HANG)) as server:
@@ -203,6 +202,41 @@ async def test_a_web_page_is_no_reply() -> None:
     assert heard.error is not None
     assert (heard.error.kind, heard.error.retryable) == ("bad_reply", False)
     assert heard.error.message == f"127.0.0.1:{server.port} sent a web page: Sign in to Cafe wifi"
+
+
+async def test_a_stream_under_a_wrong_name() -> None:
+    async with chunk_server(Answer([TEXT, FINISHED, DONE], headers={"content-type": "application/json"})) as server:
+        heard = await converse(make("openai", server.url))
+    assert (heard.error, heard.text) == (None, "ok")
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+async def test_a_service_that_does_not_stream(name: str) -> None:
+    bodies = {
+        "openai": b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}',
+        "anthropic": b'{"type":"message","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn"}',
+    }
+    async with chunk_server(Answer([bodies[name]], headers={"content-type": "application/json"})) as server:
+        heard = await converse(make(name, server.url))
+    assert (heard.error, heard.text) == (None, "ok")
+
+
+async def test_nothing_after_the_last_word_counts() -> None:
+    more = b'data: {"error":{"message":"too late"}}\n\n'
+    async with chunk_server(Answer([TEXT, FINISHED, DONE, more]), Answer([TEXT + FINISHED + DONE + more])) as server:
+        for _ in range(2):
+            heard = await converse(make("openai", server.url))
+            assert (heard.error, heard.text) == (None, "ok")
+
+
+async def test_certificates_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def create_ssl_context() -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(tmp_path / "gone.pem"))
+
+    monkeypatch.setattr("agentwire.provider.http._tls_context", create_ssl_context)
+    heard = await converse(make("openai", "https://example.test"))
+    assert heard.error is not None
+    assert (heard.error.kind, heard.error.retryable) == ("config", False)
 
 
 async def test_an_event_without_end() -> None:

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from agentwire_openai.stream import ChatReader, usage_of
 from conversing import Heard
 from msgspec import UNSET
 
 from agentwire.provider import Completion, ProviderError
+from agentwire_openai.stream import ChatReader, usage_of
 
 Json = dict[str, Any]
 
@@ -48,8 +48,13 @@ def calls_of(*events: Json | str | bytes, **options: Any) -> list[tuple[str, str
     ("events", "expected"),
     [
         pytest.param(
-            [call("", "A", index=0, id="a"), call("{", index=0), call("", "B", index=1, id="b"), call("{}", index=1)]
-            + [call("}", index=0)],
+            [
+                call("", "A", index=0, id="a"),
+                call("{", index=0),
+                call("", "B", index=1, id="b"),
+                call("{}", index=1),
+                call("}", index=0),
+            ],
             [("a", "A", "{}"), ("b", "B", "{}")],
             id="interleaved by index",
         ),
@@ -73,9 +78,7 @@ def calls_of(*events: Json | str | bytes, **options: Any) -> list[tuple[str, str
             [("a", "A", "{}"), ("b", "B", "{}")],
             id="no index, interleaved by id",
         ),
-        pytest.param(
-            [call("{}", "A"), call("{}", "B")], [("", "A", "{}"), ("", "B", "{}")], id="neither index nor id"
-        ),
+        pytest.param([call("{}", "A"), call("{}", "B")], [("", "A", "{}"), ("", "B", "{}")], id="neither index nor id"),
         pytest.param([call("", None, index=0, id="a"), call("{}", "A", index=0)], [("a", "A", "{}")], id="name later"),
         pytest.param([call("{", "A", index=0), call("}", index=0, id="a")], [("a", "A", "{}")], id="id later"),
         pytest.param([call("{}", "", index=0, id="a")], [("a", "", "{}")], id="no name"),
@@ -250,7 +253,7 @@ def test_what_is_no_json_is_an_error(garbage: str) -> None:
     [
         b'event: error\ndata: {"message":"went wrong"}\n\n',
         b'event: error\ndata: "went wrong"\n\n',
-        b'event: error\ndata: went wrong\n\n',
+        b"event: error\ndata: went wrong\n\n",
         b'data: {"object":"error","message":"went wrong","code":500}\n\n',
         b'data: [{"error":{"message":"went wrong"}}]\n\n',
         b'data: {"choices":[],"error":{"message":"went wrong"}}\n\n',
@@ -266,13 +269,21 @@ def test_errors_in_other_shapes(event: bytes) -> None:
     [
         ({"prompt_tokens": 12, "completion_tokens": 3}, (12, 3, UNSET, UNSET, UNSET)),
         (
-            {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}, "cached_tokens": 9}
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 4},
+                "cached_tokens": 9,
+            }
             | {"completion_tokens_details": {"reasoning_tokens": 2}},
             (12, 3, 4, UNSET, 2),
         ),
         ({"prompt_tokens": 1, "completion_tokens": 2, "cached_tokens": 0}, (1, 2, 0, UNSET, UNSET)),
         ({"prompt_tokens": 1, "completion_tokens": 2, "prompt_cache_hit_tokens": 5}, (1, 2, 5, UNSET, UNSET)),
-        ({"prompt_tokens": 1, "prompt_tokens_details": None, "completion_tokens": None}, (1, UNSET, UNSET, UNSET, UNSET)),
+        (
+            {"prompt_tokens": 1, "prompt_tokens_details": None, "completion_tokens": None},
+            (1, UNSET, UNSET, UNSET, UNSET),
+        ),
         ({"prompt_tokens_details": {"cached_tokens": None, "cache_write_tokens": 7}}, (UNSET, UNSET, UNSET, 7, UNSET)),
         ({"input_tokens": 5, "output_tokens": 6}, (5, 6, UNSET, UNSET, UNSET)),
         ({"prompt_tokens": 5.0, "completion_tokens": True, "cached_tokens": -1}, (5, UNSET, UNSET, UNSET, UNSET)),
@@ -318,8 +329,16 @@ def test_no_usage_is_not_zero() -> None:
 def test_a_service_that_does_not_stream() -> None:
     heard = Heard()
     reader = ChatReader(heard.events.append, model="m", service="service")
-    message = {"role": "assistant", "content": "x", "tool_calls": [{"id": "a", "function": {"name": "A", "arguments": "{}"}}]}
-    body = {"object": "chat.completion", "choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": USAGE}
+    message = {
+        "role": "assistant",
+        "content": "x",
+        "tool_calls": [{"id": "a", "function": {"name": "A", "arguments": "{}"}}],
+    }
+    body = {
+        "object": "chat.completion",
+        "choices": [{"message": message, "finish_reason": "tool_calls"}],
+        "usage": USAGE,
+    }
     reader.whole(json.dumps(body, indent=1).encode())
     completion = reader.finish()
     assert (heard.text, heard.shown_calls) == ("x", [("a", "A", "{}")])
@@ -327,7 +346,9 @@ def test_a_service_that_does_not_stream() -> None:
     assert completion.usage
 
 
-@pytest.mark.parametrize(("body", "text"), [({"error": {"message": "no"}}, "no"), ({"ok": 1}, '"ok": 1'), ("", "no event stream")])
+@pytest.mark.parametrize(
+    ("body", "text"), [({"error": {"message": "no"}}, "no"), ({"ok": 1}, '"ok": 1'), ("", "no event stream")]
+)
 def test_json_that_is_no_reply(body: Any, text: str) -> None:
     reader = ChatReader(lambda event: None, model="m", service="service")
     with pytest.raises(ProviderError, match=text):

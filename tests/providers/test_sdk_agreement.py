@@ -9,8 +9,6 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from agentwire_anthropic.stream import MessageReader
-from agentwire_openai.stream import ChatReader
 from conversing import CASES, chunks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +16,8 @@ from msgspec import UNSET
 
 from agentwire.events import Usage
 from agentwire.provider import Completion
+from agentwire_anthropic.stream import MessageReader
+from agentwire_openai.stream import ChatReader
 
 Json = dict[str, Any]
 Call = tuple[str, str, Any]

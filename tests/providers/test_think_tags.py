@@ -39,7 +39,9 @@ def test_however_it_is_cut(text: str, reasoning: str, answer: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(["<think>", "</think>", "<", "</", "think", ">", " ", "a", "\n"]), max_size=12), st.data())
+@given(
+    st.lists(st.sampled_from(["<think>", "</think>", "<", "</", "think", ">", " ", "a", "\n"]), max_size=12), st.data()
+)
 def test_any_cutting_gives_the_same(tokens: list[str], data: st.DataObject) -> None:
     text = "".join(tokens)
     cut = data.draw(st.integers(0, len(text)))

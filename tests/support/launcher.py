@@ -31,6 +31,11 @@ class Launcher:
         self._expected: dict[AgentProcess, frozenset[int]] = {}
 
     @property
+    def url(self) -> str:
+        """The base address of the scripted service."""
+        return self._model.url
+
+    @property
     def environ(self) -> dict[str, str]:
         """A clean environment, with a key for each provider."""
         kept = {name: os.environ[name] for name in _FROM_OUTSIDE if name in os.environ}
@@ -86,7 +91,7 @@ class Launcher:
         """The usual beginning of a command line."""
         return (
             "serve", "--codec", "aionrs", "--provider", provider, "--model", model,
-            "--base-url", self._model.url, "--workspace", str(self.workspace),
+            "--base-url", self.url, "--workspace", str(self.workspace),
         )  # fmt: skip
 
     def path(self, name: str) -> str:

@@ -179,12 +179,15 @@ class ModelService:
         self._arrived.unpark_all()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, request, link, stream, nursery.cancel_scope)
-            if isinstance(answer, Refused):
-                await _refuse(answer, link, stream)
-            else:
-                assert dialect is not None
-                await _stream(dialect.frames(answer, request.body), link, stream)
-            request.answered.set()
+            try:
+                if isinstance(answer, Refused):
+                    await _refuse(answer, link, stream)
+                else:
+                    assert dialect is not None
+                    await _stream(dialect.frames(answer, request.body), link, stream)
+                request.answered.set()
+            except trio.BrokenResourceError:
+                request.disconnected.set()
             nursery.cancel_scope.cancel()
 
     def _next_answer(self, request: ModelRequest) -> Answer | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from agentwire.events import ImageInput, SubagentTask
 from agentwire.tools import Tool, ToolContext, ToolError, ToolResult, builtin_tools
@@ -67,9 +71,38 @@ class Bench:
         for name, content in files.items():
             self.write(name, base64.b64decode(content))
 
+    @staticmethod
+    async def threads_end() -> None:
+        """Wait for threads that were left behind by a cancelled call."""
+        limiter = trio.to_thread.current_default_thread_limiter()
+        with trio.fail_after(5):
+            while limiter.borrowed_tokens:  # noqa: ASYNC110 - an abandoned thread ends without an event
+                await trio.sleep(0.01)
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     workspace = tmp_path / "ws"
     workspace.mkdir()
     return Bench(workspace)
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def plain_user(bench: Bench) -> Iterator[None]:
+    """The test is done by somebody whom file modes hold back: by another user if root runs it."""
+    if os.geteuid() != 0:
+        yield
+        return
+    bench.workspace = Path(tempfile.mkdtemp())
+    os.chown(bench.workspace, NOBODY, NOBODY)
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        shutil.rmtree(bench.workspace)

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from support.cases import case
 
 from agentwire.events import Diff
-from agentwire.tools import ToolError, edit
-from agentwire.tools.edit import _Order, _replaced
+from agentwire.tools import ToolError, edit, files
+from agentwire.tools.edit import _Edited, _Order, _replaced
 
 NOT_FOUND = "old_string not found in file"
 IDENTICAL = "old_string and new_string are identical, also in their line endings: nothing to change"
-AMBIGUOUS = (
-    "Ambiguous line-ending match: old_string matches both LF and CRLF text. Provide more surrounding context."
-)
+AMBIGUOUS = "Ambiguous line-ending match: old_string matches both LF and CRLF text. Provide more surrounding context."
 
 
 def several(count: int) -> str:
@@ -46,9 +44,7 @@ async def test_an_edit(bench: Any) -> None:
 
 async def test_a_file_must_have_been_read(bench: Any) -> None:
     path = bench.write("f", "a")
-    must_read = (
-        "You must Read f before editing. Use the Read tool first so the file content is loaded into context."
-    )
+    must_read = "You must Read f before editing. Use the Read tool first so the file content is loaded into context."
     order = {"file_path": "f", "old_string": "a", "new_string": "b"}
     assert await bench.fails("Edit", **order) == must_read
     assert path.read_text() == "a"
@@ -214,21 +210,17 @@ async def test_a_cancelled_edit_changes_nothing(bench: Any, monkeypatch: pytest.
 
     token = trio.lowlevel.current_trio_token()
     monkeypatch.setattr(edit, "_plan", cancelled_meanwhile)
-    replaced = edit.files.replace
+    replaced = files.replace
 
     def never(*args: Any, **kwargs: Any) -> Any:
         token.run_sync_soon(planned.set)
         return replaced(*args, **kwargs)
 
-    monkeypatch.setattr(edit.files, "replace", never)
+    monkeypatch.setattr(files, "replace", never)
     with scope:
         await bench("Edit", file_path="f", old_string="a", new_string="b")
     assert scope.cancelled_caught
-    # The abandoned thread is the only one at work; once its token is back it has ended.
-    limiter = trio.to_thread.current_default_thread_limiter()
-    with trio.fail_after(5):
-        while limiter.borrowed_tokens:
-            await trio.sleep(0.01)
+    await bench.threads_end()
     assert path.read_text() == "a"
     assert not planned.is_set()
     assert os.listdir(bench.workspace) == ["f"]
@@ -302,6 +294,13 @@ async def test_there_is_no_preview_of_what_would_fail_or_is_outside(bench: Any, 
     assert await bench.tools["Edit"].preview(order, bench.context()) is None
 
 
+def attempt(content: bytes, order: _Order) -> _Edited | str:
+    try:
+        return _replaced(content, order)
+    except ToolError as error:
+        return str(error)
+
+
 PIECES = st.lists(st.sampled_from(["a", "b", "\n", "\r\n", "é", "😀", " "]), max_size=12).map("".join)
 
 
@@ -310,16 +309,14 @@ PIECES = st.lists(st.sampled_from(["a", "b", "\n", "\r\n", "é", "😀", " "]), 
 def test_only_what_matches_is_replaced(before: str, old: str, new: str, after: str, everywhere: bool) -> None:
     """Against a simple model of the rules, on texts that hold ``old`` at least once."""
     content = (before + old + after).encode()
-    try:
-        edited = _replaced(content, _Order("f", old.encode(), new.encode(), everywhere))
-    except ToolError as error:
-        occurrences = sum(content.startswith(old.encode(), at) for at in range(len(content)))
+    edited = attempt(content, _Order("f", old.encode(), new.encode(), everywhere))
+    if isinstance(edited, str):
         if not old:
-            assert str(error) == (NOT_FOUND if content else IDENTICAL)
-        elif str(error) != IDENTICAL:
+            assert edited == (NOT_FOUND if content else IDENTICAL)
+        elif edited != IDENTICAL:
             assert not everywhere
-            assert occurrences > 1
-            assert str(error).startswith("Multiple matches found (")
+            assert sum(content.startswith(old.encode(), at) for at in range(len(content))) > 1
+            assert edited.startswith("Multiple matches found (")
         return
     parts = edited.old.split(old.encode()) if old else [b"", b""]
     assert edited.times == len(parts) - 1
@@ -337,9 +334,8 @@ def test_only_what_matches_is_replaced(before: str, old: str, new: str, after: s
 def test_bytes_outside_the_match_never_change(content: bytes, old: str, new: str) -> None:
     """Whatever the file holds, valid UTF-8 or not."""
     content += old.encode()
-    try:
-        edited = _replaced(content, _Order("f", old.encode(), new.encode(), False))
-    except ToolError:
+    edited = attempt(content, _Order("f", old.encode(), new.encode(), False))
+    if isinstance(edited, str):
         return
     news = {new.encode(), new.replace("\n", "\r\n").encode()}
     assert edited.new in {content.removesuffix(old.encode()) + one for one in news}

@@ -105,10 +105,9 @@ async def test_output_comes_live(bench: Any) -> None:
 
         nursery.start_soon(answer)
         with trio.fail_after(20):
-            await bench.tools["ExecCommand"].run(
-                {"cmd": r"printf 'first \360\237'; while ! [ -e go ]; do sleep 0.01; done; printf '\222\251'; echo e >&2"},
-                context,
-            )
+            wait = "while ! [ -e go ]; do sleep 0.01; done"
+            command = rf"printf 'first \360\237'; {wait}; printf '\222\251'; echo e >&2"
+            await bench.tools["ExecCommand"].run({"cmd": command}, context)
     assert "".join(text for stream, text in bench.live if stream == "stdout") == "first 💩"
     assert "".join(text for stream, text in bench.live if stream == "stderr") == "e\n"
 
@@ -195,7 +194,7 @@ async def test_a_time_limit_reaches_the_whole_group(bench: Any, case: dict[str, 
     assert "never" not in results[0].output
     for group in await lines_of(bench.workspace / "pids", 3):
         with trio.fail_after(5):
-            while any(alive(pid) for pid in members(int(group))):
+            while any(alive(pid) for pid in members(int(group))):  # noqa: ASYNC110 - they are no children of ours
                 await trio.sleep(0.02)
 
 
@@ -210,7 +209,7 @@ async def test_output_that_is_no_text(bench: Any, case: dict[str, Any]) -> None:
     result = await bench("ExecCommand", **case["input"]["args"])
     assert not result.is_error
     for level in ("off", "safe", "full"):
-        output = post_process(result.output, LIMIT, level)  # type: ignore[arg-type]
+        output = post_process(result.output, LIMIT, level)
         assert output.encode().decode() == output
         assert "\0" not in output
         for word in case["expect"]["tool_result"]["output_contains"]:
@@ -322,7 +321,7 @@ def test_which_shell(bench: Any) -> None:
     (folder / "bash").unlink()
     assert chosen("auto") == [f"{folder}/zsh", "-c"]
     for shell, path in (("powershell", str(folder)), (f"{folder}/noexec", str(folder)), ("auto", "/nowhere")):
-        with pytest.raises(ToolError, match="^Invalid shell: "):
+        with pytest.raises(ToolError, match=r"^Invalid shell: "):
             chosen(shell, path)
 
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 from support.cases import case
 
-from agentwire.tools import ToolError, files
+from agentwire.tools import files
 from agentwire.tools.contract import FileSeen
 from agentwire.tools.paths import inside, resolve
 
@@ -46,10 +46,20 @@ def test_resolving(tmp_path: Path, given: str, resolved: str, is_inside: bool) -
     assert inside(workspace, path) is is_inside
 
 
-@pytest.mark.parametrize("given", ["n\0ul.txt", "a\ud83d"])
-def test_what_no_path_can_be(tmp_path: Path, given: str) -> None:
-    with pytest.raises(ToolError, match="^Invalid path "):
-        resolve(tmp_path, given)
+@pytest.mark.parametrize(
+    ("given", "shown", "is_inside"), [("n\0ul", "n\ufffdul", True), ("../a\ud83d", "../a\ufffd", False)]
+)
+async def test_what_no_path_can_be(bench: Any, given: str, shown: str, is_inside: bool) -> None:
+    """Approval can show it, no tool takes it."""
+    path = resolve(bench.workspace, given)
+    assert str(path) == os.path.normpath(os.path.join(os.path.realpath(bench.workspace), shown))
+    assert inside(bench.workspace, path) is is_inside
+    for name in ("Read", "Write", "Edit", "Grep"):
+        failure = await bench.fails(
+            name, file_path=given, path=given, pattern="", content="", old_string="", new_string="x"
+        )
+        assert failure.startswith("Invalid path ")
+    assert os.listdir(bench.workspace) == []
 
 
 def test_a_workspace_behind_a_link(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_failures_name_the_path_as_given(bench: Any, path: str, cause: str
     assert await bench.fails("Read", file_path=absolute) == f"Failed to read file {absolute}: {cause}"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.usefixtures("plain_user")
 async def test_a_file_that_may_not_be_read(bench: Any) -> None:
     bench.write("f", "x").chmod(0)
     assert await bench.fails("Read", file_path="f") == "Failed to read file f: Permission denied (os error 13)"

@@ -53,16 +53,23 @@ async def test_a_killed_agent_takes_its_commands_with_it(
         await gone(pid, within=4)
 
 
+KILLED_EARLY = """
+import os
+from agentwire.tools import children
+children._open_gate = lambda process: os.kill(os.getpid(), 9)
+"""
+
+
 async def test_a_command_does_not_begin_before_it_is_guarded(tmp_path: Path) -> None:
     """An agent that is killed right after it started a process has not started the command."""
-    killed = "import os\nfrom agentwire.tools import children\nchildren._open_gate = lambda process: os.kill(os.getpid(), 9)"
-    agent = subprocess.run([sys.executable, "-c", killed + AGENT, "echo $$ > pid; sleep 300"], cwd=tmp_path)
-    assert agent.returncode == -signal.SIGKILL
-    # The helper ends when the group is gone; the pipe it would have had the command's output on does not matter.
-    mine = [line for line in os.popen("ps -A -o pid=,args=").read().split("\n") if "echo $$ > pid" in line]
-    for line in mine:
-        await gone(int(line.split()[0]), within=4)
-    assert not (tmp_path / "pid").exists()
+    command = f"echo begun > {tmp_path}/begun; sleep 300"
+    agent = await trio.lowlevel.open_process([sys.executable, "-c", KILLED_EARLY + AGENT, command], cwd=tmp_path)
+    assert await agent.wait() == -signal.SIGKILL
+    listed = await trio.run_process(["ps", "-A", "-o", "pid=,args="], capture_stdout=True)
+    for line in listed.stdout.decode(errors="replace").split("\n"):
+        if f"{tmp_path}/begun" in line:
+            await gone(int(line.split()[0]), within=4)
+    assert not (tmp_path / "begun").exists()
 
 
 async def test_what_was_left_in_the_background_goes_when_the_agent_ends(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ async def test_a_folder_that_cannot_be_made(bench: Any) -> None:
     assert failure == "Failed to create directories: Not a directory (os error 20)"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+@pytest.mark.usefixtures("plain_user")
 async def test_a_file_that_may_not_be_written(bench: Any) -> None:
     path = bench.write("f", "x")
     path.chmod(0o444)

@@ -249,7 +249,8 @@ def _is_harmless(path: tuple[str, ...], value: Any, workspace: Path) -> bool:
             return True
         case ("session", "directory"):
             # Elsewhere it could make another place's conversations this one's.
-            return (workspace / value).resolve().is_relative_to(workspace.resolve())
+            place = workspace / str(value)
+            return not Path(value).is_absolute() and place.resolve().is_relative_to(workspace.resolve())
     return False
 
 

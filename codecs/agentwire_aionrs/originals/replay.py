@@ -126,8 +126,7 @@ class _Replay:
                     self.add(UserJoined(f"[result of an earlier call] {output}"))
                 continue
             self._open.remove(call)
-            status = "error" if block.get("is_error") else "ok"
-            finished.append(CallFinished(call.call_id, call.name, status, output))
+            finished.append(CallFinished(call.call_id, call.name, "error" if block.get("is_error") else "ok", output))
         if images and finished:
             shown = next((event for event in reversed(finished) if event.name == "ViewImage"), finished[-1])
             shown.images = images
@@ -190,11 +189,11 @@ class _Replay:
 
     # --- turns ---
 
-    def _begin_turn(self, parts: list[Part]) -> None:
+    def _begin_turn(self, parts: Sequence[Part]) -> None:
         self.end_turn()
         self._turn += 1
         self._in_turn = True
-        self.add(TurnStarted(str(uuid.uuid4()), input=parts))
+        self.add(TurnStarted(str(uuid.uuid4()), input=list(parts)))
 
     def _continue_turn(self) -> None:
         """Make sure that there is a turn: a history that was shortened may begin in the middle of one."""
