@@ -17,8 +17,8 @@ from agentwire.events import _tag as _snake
 JsonId = str | int | float | None
 
 
-class Command(Struct, tag=_snake, omit_defaults=True):
-    """Base of every command."""
+class Command(Struct, tag=_snake, omit_defaults=True, gc=False):
+    """Base of every command. ``gc=False`` is sound: a command is made from a line and refers to nothing that refers back."""
 
 
 class Prompt(Command):

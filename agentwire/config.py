@@ -91,10 +91,10 @@ def parse(path: Path, table: Mapping[str, Any]) -> Config:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
+        if not path.is_file():  # a FIFO of that name would hold up the start
+            return {}
         with path.open("rb") as file:
             return tomllib.load(file)
-    except FileNotFoundError:
-        return {}
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -28,7 +28,6 @@ LATEST = "latest"
 BOTH = "Cannot use --resume and --session-id together"
 FORK_ALONE = "--fork-session needs --resume: say which session to fork"
 TORN = "The last record of this session was incomplete (torn by a crash while it was written): {n} bytes were dropped."
-READ_ONLY = "Ephemeral sessions cannot be resumed; leave out --ephemeral"
 
 
 @dataclasses.dataclass
@@ -51,7 +50,7 @@ class Found:
 
 
 def open_session(
-    store: SessionStore | None,
+    store: SessionStore,
     settings: SessionSettings,
     policy: Policy,
     provider: Provider | None,
@@ -60,8 +59,9 @@ def open_session(
     resume: str | None = None,
     fork: bool = False,
     mcp: bool = False,
+    ephemeral: bool = False,
 ) -> Session:
-    """Open a session as the flags say; ``store`` None keeps no journal.
+    """Open a session as the flags say; an ``ephemeral`` one keeps no journal, and if resumed only reads it.
 
     Raises :class:`~agentwire.provider.contract.ConfigError` for flags that do not go together and
     :class:`~agentwire.store.StoreError` for what the store refuses.
@@ -71,10 +71,11 @@ def open_session(
     if fork and resume is None:
         raise ConfigError(FORK_ALONE)
     if resume is None:
-        return _new(store, settings, policy, provider, session_id, mcp)
-    if store is None:
-        raise ConfigError(READ_ONLY)
-    return _resumed(store, settings, policy, provider, resume, fork, mcp)
+        return _new(None if ephemeral else store, settings, policy, provider, session_id, mcp)
+    source = store.latest(settings.workspace).id if resume == LATEST else resume
+    if ephemeral:
+        return _read_only(store, settings, policy, provider, source, fork, mcp)
+    return _resumed(store, settings, policy, provider, source, fork, mcp)
 
 
 def _session(
@@ -130,8 +131,6 @@ def _resumed(
     fork: bool,
     mcp: bool,
 ) -> Session:
-    if source == LATEST:
-        source = store.latest(settings.workspace).id
     found = Found()
     name = new_session_id() if fork else source
     journal = store.fork(source, name, found.read) if fork else store.open(source, found.read)
@@ -143,6 +142,29 @@ def _resumed(
     if journal.lost:
         logger.warning(TORN.format(n=journal.lost))
         session.append(Notice(TORN.format(n=journal.lost), "warning"))
+    return session
+
+
+def _read_only(
+    store: SessionStore,
+    settings: SessionSettings,
+    policy: Policy,
+    provider: Provider | None,
+    source: str,
+    fork: bool,
+    mcp: bool,
+) -> Session:
+    """A stored session taken up in memory; its journal is not locked and stays as it is."""
+    found = Found()
+    with store.view(source) as view:
+        for records in view.records():
+            found.read(records)
+        root, last = view.header.root, view.last
+    name = new_session_id() if fork else source
+    session = _session(name, SessionLog(None, seq=last), found, settings, policy, provider, mcp, ephemeral=True)
+    for event, turn, origin in closing_events(found.history):
+        session.append(event, turn, origin)
+    _announce(session, "forked" if fork else "resumed", source if fork else "", root)
     return session
 
 

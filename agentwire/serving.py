@@ -54,7 +54,8 @@ class ServeOptions(Struct, omit_defaults=True):
     provider: str = ""
     model: str = ""
     max_tokens: int | UnsetType = UNSET
-    max_turns: int = 0
+    max_turns: int | UnsetType = UNSET
+    """Model calls per turn; 0 is no limit."""
     base_url: str = ""
     api_key: str = ""
     system_prompt: str = ""
@@ -149,7 +150,7 @@ def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
     provider = _provider(options, config, agent, environ)
     settings = _settings(options, config, workspace, provider, agent)
     session = open_session(
-        None if options.ephemeral else SessionStore.default(environ),
+        SessionStore.default(environ),
         settings,
         policy,
         provider,
@@ -157,6 +158,7 @@ def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
         resume=options.resume,
         fork=options.fork_session,
         mcp=bool(config.mcp_servers),
+        ephemeral=options.ephemeral,
     )
     for text in options.notices:
         session.append(Notice(text, "warning"))
@@ -224,7 +226,7 @@ def _settings(
         workspace=str(workspace),
         model=options.model or getattr(agent, "model", "") or config.model or (provider.model if provider else ""),
         max_tokens=max_tokens,
-        max_steps=options.max_turns or config.max_turns,
+        max_steps=config.max_turns if options.max_turns is UNSET else options.max_turns,
         system_prompt=options.system_prompt or config.system_prompt,
         mode=mode,  # type: ignore[arg-type]  # checked above
         allow=frozenset((*options.allow, *config.allow)),

@@ -25,7 +25,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 @click.option("--provider", default="", help="The model service (see `agentwire providers`). [anthropic]")
 @click.option("--model", default="", help="Model name, as the service knows it.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Longest reply of the model, in tokens.")
-@click.option("--max-turns", type=click.IntRange(min=0), default=0, help="Model calls per message; 0 is no limit.")
+@click.option("--max-turns", type=click.IntRange(min=0), help="Model calls per message; 0 is no limit.")
 @click.option("--base-url", default="", help="Where the model service is, instead of its usual address.")
 @click.option("--api-key", default="", help="Key of the model service; better set its environment variable.")
 @click.option("--system-prompt", default="", help="Replaces the default system prompt.")
@@ -62,11 +62,15 @@ def serve(**given: Any) -> int:
     from agentwire.serving import serve as serve_stdio
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
-    max_tokens = given.pop("max_tokens")
+    limits = {name: given.pop(name) for name in ("max_tokens", "max_turns")}
     given = {name: ("" if value is None and name in _TEXT else value) for name, value in given.items()}
     return serve_stdio(
         None,
-        ServeOptions(max_tokens=UNSET if max_tokens is None else max_tokens, provider_options=options, **given),
+        ServeOptions(
+            provider_options=options,
+            **{name: UNSET if value is None else value for name, value in limits.items()},
+            **given,
+        ),
     )
 
 

@@ -96,8 +96,16 @@ class Peer:
         ref = self._running = uuid.uuid4().hex
         cursor = self.log.cursor()
         ended = False
+        news = trio.Event()
+        refused: list[Refusal] = []
+
+        def answered(result: Done | Refusal) -> None:
+            if isinstance(result, Refusal):
+                refused.append(result)
+            news.set()
+
         try:
-            await self.send(Prompt(text, ref=ref, files=list(files)))
+            await self.send(Prompt(text, ref=ref, files=list(files)), answered)
             while not ended:
                 records = cursor.take()
                 for record in records:
@@ -107,12 +115,15 @@ class Peer:
                     yield record.event
                     if isinstance(record.event, ApprovalRequested) and self._on_approval is not None:
                         await self._answer(record.event, self._on_approval)
+                if refused:
+                    ended = True
+                    raise Refused(refused[0])
                 if not records and not ended:
                     if self._gone.is_set():
                         break
-                    woken = trio.Event()
-                    if cursor.park(woken.set):
-                        await self._either(woken)
+                    news = trio.Event()
+                    if cursor.park(news.set):
+                        await self._either(news)
         finally:
             cursor.close()
             self._running = ""

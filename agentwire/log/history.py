@@ -60,7 +60,7 @@ def cancelled_text(event: CallCancelled) -> str:
     if event.output:
         return event.output
     text = _CANCELLED[event.cause]
-    return f"{text}: {event.reason}" if event.reason and event.cause in _GIVES_REASON else text
+    return f"{text}: {event.reason}" if event.cause in _GIVES_REASON else text
 
 
 class _Step:

@@ -188,7 +188,10 @@ def _options(
     from agentwire_aionrs.originals.options import serve_options
 
     options = ServeOptions(
-        codec="aionrs", max_tokens=UNSET if max_tokens is None else max_tokens, max_turns=max_turns or 0, **given
+        codec="aionrs",
+        max_tokens=UNSET if max_tokens is None else max_tokens,
+        max_turns=UNSET if max_turns is None else max_turns,
+        **given,
     )
     workspace = Path(options.workspace or os.getcwd()).absolute()
     project = Path(project_dir).absolute() if project_dir else workspace
@@ -200,13 +203,11 @@ def _options(
         project / configuration.WORKSPACE_FILE,
         trusted=options.trust_workspace or is_trusted(project, ours),
     )
-    options = serve_options(
-        options, found.configuration, profile_name=profile, preferred=ours.provider, endless=max_turns == 0
-    )
+    options = serve_options(options, found.configuration, profile_name=profile, preferred=ours.provider)
     options.notices = tuple(found.notices)
     sessions = found.configuration.session
-    options.ephemeral = not sessions.enabled and options.resume is None
-    if not options.ephemeral and (options.resume or options.session_id):
+    options.ephemeral = not sessions.enabled
+    if options.resume or options.session_id:
         from agentwire_aionrs.originals.takeover import take_over
 
         options.resume = take_over(options.resume, options.session_id, workspace.resolve(), sessions.directory)

@@ -163,7 +163,7 @@ class AionrsHost:
         told = texts.read_info(message.message)
         turn = self._turn if self._turn is not None and message.msg_id == self._turn.msg_id else None
         ref = turn.ref if turn is not None else None
-        if told is None:
+        if told is None or (told.retry is not None and turn is None):
             return [Heard(bus.Notice(message.message), "", ref)]
         if told.retry is not None:
             return [Heard(told.retry, "", ref)]
@@ -201,15 +201,8 @@ class AionrsHost:
             if texts.failed_server(error.message) is not None:
                 return [*refused, Heard(bus.McpServerFailed(name, error, dynamic=True))]
             return [*refused] or [Heard(bus.ErrorRaised(error))]
-        for kind, text in (
-            (commands.Approve, "tool_approve"),
-            (commands.Deny, "tool_deny"),
-            (commands.InitHistory, "init_history"),
-        ):
-            sent = self._ledger.find(kind)
-            if sent is not None and error.message in (texts.unknown_call(text, sent.key), texts.HISTORY_TOO_LATE):
-                return [*self._ledger.settle(kind, result=_refusal(error))]
-        return [Heard(bus.ErrorRaised(error))]
+        refused = self._ledger.settle_refused(error.message, _refusal(error))
+        return [*refused] or [Heard(bus.ErrorRaised(error))]
 
     # --- turn ---
 

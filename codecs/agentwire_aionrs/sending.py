@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import UNSET, Struct
@@ -11,7 +11,7 @@ from agentwire import commands as bus
 from agentwire.codec.heard import Answered
 from agentwire.commands import Command, Done, JsonId, Refusal
 from agentwire.events import File, Part, Text
-from agentwire_aionrs import wire
+from agentwire_aionrs import texts, wire
 
 DONE: Final = Done()
 
@@ -70,6 +70,23 @@ class Ledger:
         for number in numbers:
             del self._waiting[number]
         return [Answered(number, result) for number in numbers]
+
+    def settle_refused(self, message: str, result: Refusal) -> list[Answered]:
+        """Give the oldest command that is refused in these words its outcome."""
+        for sent in self._waiting.values():
+            words = _REFUSED_AS.get(type(sent.command))
+            if words is not None and words(sent.key) == message:
+                del self._waiting[sent.number]
+                return [Answered(sent.number, result)]
+        return []
+
+
+_REFUSED_AS: Final[dict[type[Command], Callable[[str], str]]] = {
+    bus.Approve: lambda key: texts.unknown_call("tool_approve", key),
+    bus.Deny: lambda key: texts.unknown_call("tool_deny", key),
+    bus.InitHistory: lambda key: texts.HISTORY_TOO_LATE,
+}
+"""How our own agent side refuses commands that its error names by nothing but its text."""
 
 
 def _fits(sent: Sent, kinds: Sequence[type[Command]], key: str | None) -> bool:

@@ -15,6 +15,10 @@ from msgspec import Struct
 from agentwire.provider import lenient
 
 
+MAX_CALLS = 10_000
+"""A call's index is below this, or it is none."""
+
+
 class Function(Struct, gc=False):
     """A piece of a call."""
 
@@ -166,9 +170,9 @@ def _function(value: Any) -> Function | None:
 
 
 def _index(value: Any) -> int | None:
-    if isinstance(value, str) and value.isdecimal():
+    if (isinstance(value, str) and value.isdecimal()) or (isinstance(value, float) and value.is_integer()):
         value = int(value)
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_CALLS else None
 
 
 def _text(value: Any) -> str | None:

@@ -284,14 +284,17 @@ class TestAnswers:
         host.send(commands.InitHistory("x"))
         late = "init_history: rejected — only allowed before first Message"
         assert host.hear(error("protocol_error", late, msg_id=None)) == [Answered(1, Refusal("too_late", late))]
-        host.hear(start(), request("t1"), request("t2"))
+        host.hear(start(), request("t1"), request("t2"), request("t3"))
         host.send(commands.Approve("t1"))
-        host.send(commands.Deny("t2"))
-        for number, command in ((2, "tool_approve"), (3, "tool_deny")):
+        host.send(commands.Approve("t2"))
+        host.send(commands.Deny("t3"))
+        for number, command in ((3, "tool_approve"), (4, "tool_deny")):
             text = f"{command}: no pending call 't{number - 1}'"
             assert host.hear(error("protocol_error", text, msg_id=None)) == [
                 Answered(number, Refusal("not_found", text))
             ]
+        stray = error("protocol_error", late, msg_id=None)
+        assert host.hear(stray) == [Heard(bus.ErrorRaised(ErrorInfo("protocol_error", late)))]
 
     def test_answers_to_questions_are_settled_by_what_follows(self, host: Host) -> None:
         host.hear(start(), request("t1"), request("t2"), request("t3"))
@@ -383,6 +386,9 @@ class TestTurns:
         assert host.events(info("Request failed (a) b), retrying in 0.35s... (2/3)", "m1")) == [
             bus.RetryScheduled(2, 3, 350, "a) b")
         ]
+        host.hear(end())
+        outside = info("Stream interrupted, retrying... (1/2)", "m1")
+        assert host.hear(outside) == [Heard(bus.Notice(outside["message"]))]
 
     def test_what_is_open_when_the_turn_ends_is_closed(self, host: Host) -> None:
         host.hear(start(), request("t1"), running("t2"))

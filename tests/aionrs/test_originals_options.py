@@ -116,7 +116,7 @@ def test_nothing_configured_changes_nothing() -> None:
 def test_the_default_table_goes_below_agentwire_toml() -> None:
     served = options()
     assert (served.provider, served.model, served.base_url, served.api_key) == ("anthropic", "", "", "")
-    assert (served.max_tokens, served.max_turns) == (UNSET, 0)
+    assert (served.max_tokens, served.max_turns) == (UNSET, UNSET)
     extra = settings(served)
     assert (extra.model, extra.max_tokens, extra.max_turns) == ("claude-x", 4096, 30)
     assert (extra.system_prompt, extra.mode, extra.compaction) == ("be brief", "yolo", "full")
@@ -228,5 +228,5 @@ def test_profiles_that_cannot_be_followed(profile: str, message: str) -> None:
 
 def test_no_limit_by_flag_overrides_every_limit() -> None:
     configuration = msgspec.convert(tomllib.loads(EVERYTHING), Configuration)
-    served = serve_options(ServeOptions(), configuration, profile_name="child", endless=True)
-    assert (served.max_turns, settings(served).max_turns) == (0, 0)
+    served = serve_options(ServeOptions(max_turns=0), configuration, profile_name="child")
+    assert served.max_turns == 0  # settings from the command line win over every file's

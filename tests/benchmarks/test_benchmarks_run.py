@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ FIGURES = {
     "provider_stream": 2, "first_line": 1, "session_memory": 2, "task_steps": 1,
 }  # fmt: skip
 """How many figures each benchmark gives."""
+
+LIGHT = {"rendering", "decoding", "log_to_pipe", "reading_lines", "task_steps"}
+"""Those that start no program of seconds and import no SDK."""
 
 
 def benchmarks(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -45,24 +49,30 @@ def check(found: dict[str, Any], name: str, output: str) -> None:
         assert figure["what"] in output
 
 
-def test_every_benchmark_gives_figures(tmp_path: Path) -> None:
-    done = benchmarks("--quick", "--json", "found.json", cwd=tmp_path)
+def run_quickly(names: Iterable[str], folder: Path, *more: str) -> dict[str, Any]:
+    """Run these benchmarks in their quickest form and check all their figures; the report."""
+    only = [word for name in names for word in ("--only", name)]
+    done = benchmarks("--quick", *only, *more, "--json", "found.json", cwd=folder)
     assert done.returncode == 0, done.stderr
-    found = report(tmp_path / "found.json")
+    found = report(folder / "found.json")
     assert found["quick"] is True
-    assert found["rounds"] == 1
-    for name in FIGURES:
+    assert {figure["benchmark"] for figure in found["figures"]} == set(names)
+    for name in names:
         check(found, name, done.stdout)
-    assert {figure["benchmark"] for figure in found["figures"]} == set(FIGURES)
+    return found
 
 
-def test_one_benchmark_alone(tmp_path: Path) -> None:
-    done = benchmarks("--quick", "--rounds", "2", "--only", "task_steps", "--json", "found.json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = report(tmp_path / "found.json")
-    assert found["rounds"] == 2
-    assert [figure["benchmark"] for figure in found["figures"]] == ["task_steps"]
-    check(found, "task_steps", done.stdout)
+def test_what_runs_in_one_process(tmp_path: Path) -> None:
+    assert run_quickly(LIGHT, tmp_path)["rounds"] == 1
+
+
+def test_rounds_can_be_chosen(tmp_path: Path) -> None:
+    assert run_quickly(["task_steps"], tmp_path, "--rounds", "2")["rounds"] == 2
+
+
+@pytest.mark.slow
+def test_what_needs_peers_and_whole_programs(tmp_path: Path) -> None:
+    run_quickly(FIGURES.keys() - LIGHT, tmp_path)
 
 
 @pytest.mark.parametrize(("goal", "status"), [(1e-9, 1), (1e9, 0)])

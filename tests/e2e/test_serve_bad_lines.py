@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from support.launcher import Launcher
 from support.model_service import ModelService
 from support.patterns import find, said
@@ -33,46 +30,44 @@ async def test_s10_every_bad_line_has_one_answer(launch: Launcher) -> None:
     await agent.expect_line({"type": "pong"})
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[]", "42", "null", '"ping"', "true", "{}", '{"type":null}', '{"type":["ping"]}',
-        '{"type":"message","msg_id":"m","content":"x","files":null}',
-        '{"type":"message","msg_id":"m","content":"x","files":[1]}',
-        '{"type":"message","msg_id":1,"content":"x"}',
-        '{"type":"message","msg_id":"m","input":"x"}',
-        '{"type":"tool_approve","call_id":"c","scope":null}',
-        '{"type":"tool_deny","call_id":"c","reason":null}',
-        '{"type":"set_config","thinking_budget":-1}',
-        '{"type":"set_config","thinking_budget":1.5}',
-        '{"type":"set_config","thinking_budget":4294967296}',
-        '{"type":"set_config","image_input":"maybe"}',
-        '{"type":"add_mcp_server","transport":"stdio"}',
-        '{"type":"init_history"}',
-        "[" * 100_000,
-        '{"type":"' + "x" * 100_000 + '"}',
-    ],
-)  # fmt: skip
-async def test_s10_lines_that_are_no_commands(line: str, launch: Launcher) -> None:
+NO_COMMANDS = [
+    "[]", "42", "null", '"ping"', "true", "{}", '{"type":null}', '{"type":["ping"]}',
+    '{"type":"message","msg_id":"m","content":"x","files":null}',
+    '{"type":"message","msg_id":"m","content":"x","files":[1]}',
+    '{"type":"message","msg_id":1,"content":"x"}',
+    '{"type":"message","msg_id":"m","input":"x"}',
+    '{"type":"tool_approve","call_id":"c","scope":null}',
+    '{"type":"tool_deny","call_id":"c","reason":null}',
+    '{"type":"set_config","thinking_budget":-1}',
+    '{"type":"set_config","thinking_budget":1.5}',
+    '{"type":"set_config","thinking_budget":4294967296}',
+    '{"type":"set_config","image_input":"maybe"}',
+    '{"type":"add_mcp_server","transport":"stdio"}',
+    '{"type":"init_history"}',
+    "[" * 100_000,
+    '{"type":"' + "x" * 100_000 + '"}',
+]  # fmt: skip
+
+
+async def test_s10_lines_that_are_no_commands(launch: Launcher) -> None:
+    """One bounded answer each, nothing else, and the next line is read."""
     agent = await launch()
-    await agent.send_bytes(line.encode() + b"\n")
-    told = await agent.expect("error", msg_id=None, error__code="protocol_error", error__retryable=False)
-    assert len(told["error"]["message"]) < 1000
-    await agent.fence()
+    for line in NO_COMMANDS:
+        await agent.send_bytes(line.encode() + b"\n")
+        told = await agent.expect("error", msg_id=None, error__code="protocol_error", error__retryable=False)
+        assert len(told["error"]["message"]) < 1000, line
+        await agent.fence()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+async def test_order_and_unknown_keys_do_not_matter(launch: Launcher) -> None:
+    agent = await launch()
+    for command in (
         {"mode": "yolo", "type": "set_mode"},
         {"type": "set_mode", "mode": "yolo", "who": [{"nested": {}}]},
-    ],
-)
-async def test_order_and_unknown_keys_do_not_matter(command: dict[str, Any], launch: Launcher) -> None:
-    agent = await launch()
-    await agent.send(command)
-    await agent.expect("info", message="mode updated: yolo")
-    await agent.expect("config_changed")
+    ):
+        await agent.send(command)
+        await agent.expect("info", message="mode updated: yolo")
+        await agent.expect("config_changed")
 
 
 async def test_of_a_key_given_twice_the_last_counts(launch: Launcher) -> None:

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import sys
+from collections.abc import Iterator
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ from support.launcher import Launcher
 from support.mcp_commands import add_server
 from support.model_service import ModelService, wait_for
 from support.patterns import find, kinds, said
-from support.replies import Gate, JsonObject, Reply, Text, ToolCall
+from support.replies import Bytes, Gate, JsonObject, Reply, ToolCall, sse
 
 
 @case("S-b01")
@@ -222,9 +223,16 @@ CHUNKS, CHUNK = 50_000, 200
 GROWTH = 64 * 1024 * 1024
 
 
-def numbered() -> list[Text]:
-    """The case's stream: chunks that show if one is lost or out of order."""
-    return [Text(f"{n:08}".ljust(CHUNK - 1, ".") + "\n") for n in range(CHUNKS)]
+def numbered() -> list[str]:
+    """The case's chunks: they show if one is lost or out of order."""
+    return [f"{n:08}".ljust(CHUNK - 1, ".") + "\n" for n in range(CHUNKS)]
+
+
+def packed(texts: list[str]) -> Iterator[Bytes]:
+    """The chunks as events of their own, many of them in each write: this test is not about the network."""
+    events = [sse({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}) for text in texts]
+    for start in range(0, len(events), 50):
+        yield Bytes(b"".join(events[start : start + 50]))
 
 
 @case("S-b12")
@@ -233,7 +241,7 @@ async def test_a_host_that_does_not_read_loses_nothing(case: JsonObject, launch:
     assert "50,000 chunks of 200" in case["input"]["text"]
     end = Gate()
     chunks = numbered()
-    model.script("warm", Reply(*chunks, end))
+    model.script("warm", Reply(*packed(chunks), end))
     agent = await launch()
     await agent.message("m0")
     await agent.turn("m0")
@@ -250,7 +258,7 @@ async def test_a_host_that_does_not_read_loses_nothing(case: JsonObject, launch:
     events = await agent.turn("m1")
     assert growth < GROWTH, f"memory grew by {growth >> 20} MiB"
     text = "".join(e["text"] for e in agent.events if e["type"] == "text_delta" and e["msg_id"] == "m1")
-    assert text == "".join(chunk.text for chunk in chunks)
+    assert text == "".join(chunks)
     place = next(n for n, event in enumerate(events) if event["type"] == "pong")
     assert place < len(events) - 1, "the pong does not wait for all that is unread"
 
@@ -259,7 +267,7 @@ async def test_a_host_that_does_not_read_loses_nothing(case: JsonObject, launch:
 async def test_a_stop_is_heard_while_nobody_reads(case: JsonObject, launch: Launcher, model: ModelService) -> None:
     assert "stop" in case["input"]["text"]
     end = Gate()
-    model.script(Reply(*numbered()[: CHUNKS // 5], end), "next")
+    model.script(Reply(*packed(numbered()[: CHUNKS // 5]), end), "next")
     agent = await launch()
     await agent.message("m1")
     await agent.until("text_delta")

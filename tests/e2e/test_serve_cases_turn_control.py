@@ -125,7 +125,7 @@ async def test_a_signal_while_a_shell_runs(
 ) -> None:
     command = re.search(r"ExecCommand '(.+)' and connect", case["input"]["text"])
     assert command
-    model.script(Reply(ToolCall("t1", "ExecCommand", {"cmd": command[1]})))
+    model.script(Reply(ToolCall("t1", "ExecCommand", {"cmd": command[1].replace('"', "'")})))
     agent = await launch("--auto-approve", "--session-id", "s", expected=(0, 128 + which))
     record, shell = tmp_path / "record", tmp_path / "shell"
     script = f"echo $$ > {shell}; {sys.executable} {SERVER} --record {record}; true"

@@ -65,27 +65,25 @@ async def test_s12_too_late_within_a_turn_as_well(launch: Launcher, model: Model
     await agent.turn("m1")
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "cause"),
-    [
-        ({"transport": "stdio"}, "protocol_error", "Initialization failed: stdio transport requires 'command'"),
-        ({"transport": "sse"}, "protocol_error", "Initialization failed: SSE transport requires 'url'"),
-        (
-            {"transport": "streamable-http"},
-            "protocol_error",
-            "Initialization failed: streamable-http transport requires 'url'",
-        ),
-        ({"transport": "stdio", "command": "false"}, "config_error", "Transport error: Child process stdout closed"),
-    ],
-)
-async def test_s12_what_can_be_wrong_with_a_server(
-    command: JsonObject, code: str, cause: str, launch: Launcher
-) -> None:
+WRONG: list[tuple[JsonObject, str, str]] = [
+    ({"transport": "stdio"}, "protocol_error", "Initialization failed: stdio transport requires 'command'"),
+    ({"transport": "sse"}, "protocol_error", "Initialization failed: SSE transport requires 'url'"),
+    (
+        {"transport": "streamable-http"},
+        "protocol_error",
+        "Initialization failed: streamable-http transport requires 'url'",
+    ),
+    ({"transport": "stdio", "command": "false"}, "config_error", "Transport error: Child process stdout closed"),
+]
+
+
+async def test_s12_what_can_be_wrong_with_a_server(launch: Launcher) -> None:
     agent = await launch()
-    await agent.send({"type": "add_mcp_server", "name": "a", **command})
-    told = await agent.expect("error", error__code=code, error__retryable=False)
-    assert told["error"]["message"] == f"AddMcpServer 'a' failed: {cause}"
-    assert "msg_id" not in told
+    for command, code, cause in WRONG:
+        await agent.send({"type": "add_mcp_server", "name": "a", **command})
+        told = await agent.expect("error", error__code=code, error__retryable=False)
+        assert told["error"]["message"] == f"AddMcpServer 'a' failed: {cause}"
+        assert "msg_id" not in told
     await agent.fence()
 
 

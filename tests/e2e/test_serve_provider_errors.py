@@ -51,18 +51,18 @@ async def test_s20_a_short_rate_limit_is_waited_for(launch: Launcher, model: Mod
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
-@pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (403, False), (404, False)])
-async def test_s20_a_refusal_for_good_is_told_at_once(
-    provider: str, status: int, retryable: bool, launch: Launcher, model: ModelService
-) -> None:
-    model.script(Refused(status, "sk-test-openai sk-test-anthropic is no good here"), "back")
+async def test_s20_a_refusal_for_good_is_told_at_once(provider: str, launch: Launcher, model: ModelService) -> None:
+    """It is not retryable, it is not tried again, and no key of ours is repeated."""
     agent = await launch(provider=provider)
-    told = await failed(agent, "m1")
-    assert told["retryable"] is retryable
-    assert "sk-test" not in str(told["message"])
-    assert len(model.requests) == 1
-    await agent.message("m2")
-    assert said(await agent.turn("m2")) == "back"
+    for number, status in enumerate((400, 401, 403, 404), 1):
+        model.script(Refused(status, "sk-test-openai sk-test-anthropic is no good here"))
+        told = await failed(agent, f"m{status}")
+        assert told["retryable"] is False
+        assert "sk-test" not in str(told["message"])
+        assert len(model.requests) == number
+    model.script("back")
+    await agent.message("m")
+    assert said(await agent.turn("m")) == "back"
 
 
 async def test_an_overloaded_service_is_asked_again_and_pings_are_answered(

@@ -6,7 +6,7 @@ import pytest
 from support.launcher import Launcher
 from support.model_service import ModelService
 from support.patterns import find, kinds, said
-from support.replies import Gate, Refused, Reply, Text, Thinking, Tokens, ToolCall, raw
+from support.replies import Gate, JsonObject, Refused, Reply, Text, Thinking, Tokens, ToolCall, raw
 
 CAPABILITIES = {
     "tool_approval": True,
@@ -103,28 +103,22 @@ async def test_s16_a_message_in_a_turn_is_refused_and_harms_nothing(launch: Laun
     assert model.requests[1].texts("user") == ["go", "go"]
 
 
-@pytest.mark.parametrize(
-    ("content", "read"),
-    [(" look ", "look\n\n[Attached files]\n/a.png\n/b.txt"), ("", "[Attached files]\n/a.png\n/b.txt")],
-)
-async def test_s24_attached_files_are_named_below_the_text(
-    content: str, read: str, launch: Launcher, model: ModelService
-) -> None:
-    model.script("ok")
+async def test_s24_attached_files_are_named_below_the_text(launch: Launcher, model: ModelService) -> None:
+    """Without files the text is passed as it is."""
     agent = await launch()
-    await agent.message("m1", content, files=["/a.png", "/b.txt"])
-    await agent.turn("m1")
-    assert model.requests[0].texts("user") == [read]
-
-
-async def test_s24_without_files_the_text_is_passed_as_it_is(launch: Launcher, model: ModelService) -> None:
-    model.script("ok", "ok")
-    agent = await launch()
-    await agent.message("m1", " look \n", files=[])
-    await agent.turn("m1")
-    await agent.message("m2", "\tagain ")
-    await agent.turn("m2")
-    assert model.requests[1].texts("user") == [" look \n", "\tagain "]
+    files = ["/a.png", "/b.txt"]
+    named = "[Attached files]\n/a.png\n/b.txt"
+    messages: list[tuple[JsonObject, str]] = [
+        ({"content": " look ", "files": files}, f"look\n\n{named}"),
+        ({"content": "", "files": files}, named),
+        ({"content": " look \n", "files": []}, " look \n"),
+        ({"content": "\tagain "}, "\tagain "),
+    ]
+    for number, (message, read) in enumerate(messages):
+        model.script("ok")
+        await agent.send({"type": "message", "msg_id": f"m{number}", **message})
+        await agent.turn(f"m{number}")
+        assert model.requests[number].texts("user")[-1] == read
 
 
 async def test_s27_characters_split_by_the_service_arrive_whole(launch: Launcher, model: ModelService) -> None:

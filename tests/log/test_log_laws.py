@@ -18,8 +18,8 @@ from agentwire.log import Cursor, Gap, Journal, JournalHeader, Record, SessionLo
 LIMIT = 6000
 """Bytes of memory for records: a few dozen of them."""
 
-BATCH = 256 * 400 + 50_000
-"""Memory that the deltas of one batch, or one large event, may take above the limit."""
+BATCH = 256 * (192 + 2 * 1000)
+"""Memory that the deltas of one batch may take above the limit."""
 
 
 class Reader:
@@ -172,7 +172,7 @@ class JournaledLogMachine(LogMachine):
     journaled = True
 
 
-_FEW = settings(max_examples=25, stateful_step_count=30, deadline=None)
+_FEW = settings(max_examples=20, stateful_step_count=30, deadline=None)
 
 TestEphemeral = LogMachine.TestCase
 TestEphemeral.settings = _FEW

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,6 +187,19 @@ def test_what_was_not_consumed_is_given_again(resident: int) -> None:
     assert [record.seq for record in seen] == list(range(1, 401))
 
 
+def test_a_take_from_disk_given_back_whole_is_given_again_the_same(journal: Journal) -> None:
+    log = SessionLog(journal, resident_limit=4000)
+    for n in range(1000):
+        log.append(Notice(str(n) * 300))
+    cursor = log.cursor(after=0)
+    seen: list[Record] = []
+    while taken := cursor.take():
+        cursor.unread(taken, 0)
+        assert cursor.take() == taken
+        seen += taken
+    assert [record.seq for record in seen] == list(range(1, 1001))
+
+
 def test_everything_of_the_last_take_can_be_given_back_whatever_was_appended_meanwhile() -> None:
     log = SessionLog(resident_limit=4000)
     cursor = log.cursor()
@@ -212,6 +226,26 @@ def test_going_back_further_than_the_last_take_is_refused() -> None:
 
 
 # --- what is kept ---
+
+
+@pytest.mark.parametrize("journaled", [True, False])
+def test_a_reader_that_never_reads_costs_no_more_than_the_limit(journal: Journal, journaled: bool) -> None:
+    limit = 1 << 20
+    tracemalloc.start()
+    try:
+        log = SessionLog(journal if journaled else None, resident_limit=limit)
+        slow = log.cursor()
+        before = tracemalloc.get_traced_memory()[0]
+        for n in range(30_000):
+            log.append(TextDelta(f"word {n} "), 1)
+            if n % 50 == 0:
+                log.append(Notice("x" * 2000), 1)
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert log.resident <= limit + 64 * 1024
+    assert grown <= 1.2 * limit
+    assert sum(isinstance(record.event, Notice) for record in read(slow)) == 600
 
 
 def spilled() -> int:

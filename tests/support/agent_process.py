@@ -103,13 +103,15 @@ class AgentProcess:
 
     async def next_event(self, timeout: float = PATIENCE) -> JsonObject:
         """The next event; that none comes is a failure, told with all that came before."""
-        with trio.move_on_after(timeout):
-            while self._next == len(self.events):
-                if self._ended:
-                    raise AssertionError(f"the output ended\n{self.story()}")
-                await self._news.park()
+        if self._next == len(self.events):
+            with trio.move_on_after(timeout):
+                while self._next == len(self.events) and not self._ended:
+                    await self._news.park()
+        if self._next < len(self.events):
             self._next += 1
             return self.events[self._next - 1]
+        if self._ended:
+            raise AssertionError(f"the output ended\n{self.story()}")
         raise AssertionError(f"no event within {timeout} s\n{self.story()}")
 
     async def expect(self, kind: str, /, **fields: Any) -> JsonObject:

@@ -47,12 +47,11 @@ def serve_options(
     *,
     profile_name: str = "",
     preferred: str = "",
-    endless: bool = False,
 ) -> ServeOptions:
     """``given``, the command line, completed by ``configuration``.
 
-    ``preferred`` is the provider that ``agentwire.toml`` names, if it does; ``endless``: the command line says that
-    turns have no limit. Raises :class:`ConfigError` for a profile or an alias that cannot be followed.
+    ``preferred`` is the provider that ``agentwire.toml`` names, if it does. Raises :class:`ConfigError` for a profile
+    or an alias that cannot be followed.
     """
     profile = _profile(configuration, profile_name) if profile_name else Profile()
     default = configuration.default
@@ -73,12 +72,12 @@ def serve_options(
         base_url=given.base_url or address,
         api_key=given.api_key or key,
         max_tokens=max_tokens,
-        max_turns=0 if endless else given.max_turns or profile.max_turns or 0,
+        max_turns=given.max_turns if given.max_turns is not UNSET else (profile.max_turns or UNSET),
         extra=Config(
             # A model of the provider that [default] names is of no use to another.
             model=service.model or (default.model if default.provider in ("", name) else ""),
             max_tokens=default.max_tokens or 0,
-            max_turns=0 if endless else default.max_turns or 0,
+            max_turns=default.max_turns or 0,
             system_prompt=default.system_prompt,
             mode="yolo" if configuration.tools.auto_approve else "",
             allow=[_OLD_TOOL_NAMES.get(tool, tool) for tool in configuration.tools.allow_list],
