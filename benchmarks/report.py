@@ -93,7 +93,10 @@ class Report(Struct, kw_only=True):
     rounds: int
     quick: bool
     figures: list[Figure]
+    missed: list[str]
+    """The figures that miss their goals, by what they measure."""
     errors: dict[str, str]
+    """Why a benchmark could not run, by its name."""
 
     @classmethod
     def of(cls, figures: list[Figure], errors: dict[str, str], *, rounds: int, quick: bool) -> Report:
@@ -105,5 +108,6 @@ class Report(Struct, kw_only=True):
             rounds=rounds,
             quick=quick,
             figures=figures,
+            missed=[figure.what for figure in figures if not figure.met],
             errors=errors,
         )

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from zlib import crc32
 
-import trio
 from msgspec.structs import replace
 
 from agentwire.events import CallRef, File, Image, Part, Text
@@ -121,6 +120,8 @@ def _is_unread(part: Part) -> bool:
 async def _loaded(part: Part) -> Part:
     if not isinstance(part, Image) or part.data:
         return part
+    import trio
+
     try:
         data = await trio.to_thread.run_sync(_read, Path(part.path))
     except (OSError, ValueError) as error:

@@ -1,17 +1,16 @@
 """HTTP for providers: one POST with a streamed reply, and every way it can fail as a ``ProviderError``.
 
 httpx (and its TLS context) is imported and set up at the first request, on a worker thread: both take long enough
-to be felt on the event loop. A client keeps its connections for the next request.
+to be felt on the event loop. trio too is imported by whoever awaits something: a provider is made before a server's
+first line is written, and that does not wait for it. A client keeps its connections for the next request.
 """
 
 from __future__ import annotations
 
 import functools
-import ssl
+
 from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import trio
 
 from agentwire.provider import errors
 from agentwire.provider.address import host, is_local
@@ -20,6 +19,7 @@ from agentwire.provider.reader import ReplyReader
 
 if TYPE_CHECKING:
     import httpx
+    import trio
 
 MAX_ERROR_BODY = 64 * 1024
 MAX_JSON_BODY = 64 * 1024 * 1024
@@ -41,7 +41,7 @@ class HttpClient:
         self._connect_timeout = settings.connect_timeout
         self._silence_timeout = settings.silence_timeout
         self._client: httpx.AsyncClient | None = None
-        self._setting_up = trio.Lock()
+        self._setting_up: trio.Lock | None = None
 
     async def post(self, headers: Mapping[str, str], body: bytes, reader: ReplyReader) -> None:
         """Send ``body`` and feed the reply to ``reader`` until it ends; raises :class:`ProviderError`.
@@ -51,6 +51,7 @@ class HttpClient:
         """
         client = await self._ready()
         import httpx
+        import trio
 
         failure: ProviderError | None = None
         began = False
@@ -90,7 +91,11 @@ class HttpClient:
             await client.aclose()
 
     async def _ready(self) -> httpx.AsyncClient:
+        import trio
+
         if self._client is None:
+            if self._setting_up is None:
+                self._setting_up = trio.Lock()
             async with self._setting_up:
                 if self._client is None:
                     self._client = await trio.to_thread.run_sync(self._set_up)
@@ -115,6 +120,8 @@ class HttpClient:
             raise ProviderError(f"HTTP cannot be set up for {self.service}: {text}", kind="config") from error
 
     async def _refusal(self, response: httpx.Response) -> ProviderError:
+        import trio
+
         with trio.move_on_after(ERROR_BODY_PATIENCE):
             body = await _read(response, MAX_ERROR_BODY)
             return errors.refused(
@@ -171,6 +178,8 @@ def _chunks(response: httpx.Response) -> AsyncIterable[bytes]:
 
 async def _read(response: httpx.Response, limit: int) -> bytes:
     """The body, cut at ``limit``."""
+    import trio
+
     body = bytearray()
     with trio.CancelScope() as scope:
         async for chunk in response.aiter_bytes():

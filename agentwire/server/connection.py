@@ -87,6 +87,10 @@ class Connection:
             self._wake()
         return self.outbox.exit_status or 0
 
+    def follows(self, session: str) -> bool:
+        """Whether this connection shows that session to its host."""
+        return session in self.outbox.follows
+
     def end(self) -> None:
         """Write what is due and stop writing; for a server that shuts down."""
         self._ending = True

@@ -73,7 +73,7 @@ async def _serve(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes) ->
             session=session.id,
             outbox=outbox,
         )
-        server.peers.append(connection)
+        server.attach(connection)
         await nursery.start(_watch_signals, server, nursery.cancel_scope)  # before the first command is read
         if boot.loaded.notice:
             logger.warning("%s", boot.loaded.notice)

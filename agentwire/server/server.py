@@ -58,6 +58,10 @@ FOR_A_SESSION: dict[type[Command], Callable[[SessionRunner, Any, str], Outcome]]
 class Peer(Protocol):
     """A connection, as far as the server knows it."""
 
+    def follows(self, session: str) -> bool:
+        """Whether it shows that session to its host."""
+        ...
+
     def end(self) -> None:
         """Write what is due and stop."""
         ...
@@ -147,18 +151,38 @@ class Server:
 
     # --- ends ---
 
+    def attach(self, peer: Peer) -> None:
+        """Take note of a connection: while it follows a session, there is somebody to ask."""
+        self.peers.append(peer)
+        for runner in self.sessions.values():
+            if peer.follows(runner.session.id):
+                runner.session.approvals.absent = None
+
     async def host_gone(self, peer: Peer, *, broken: bool = False) -> None:
-        """A host closed its input, or (``broken``) reads no more: do with running turns what their policies say."""
-        for runner in list(self.sessions.values()):
+        """A host closed its input, or (``broken``) reads no more: do with running turns what their policies say.
+
+        Returns when the turns that nobody else follows have ended.
+        """
+        if peer in self.peers:
+            self.peers.remove(peer)
+        left = [
+            runner
+            for runner in self.sessions.values()
+            if not any(other.follows(runner.session.id) for other in self.peers)
+        ]
+        for runner in left:
             runner.host_gone()
             turn = runner.session.active
             if turn is not None and (broken or runner.session.policy.on_eof == "cancel"):
                 turn.stop()
-        await self.idle()
+        await self._ended(left)
 
     async def idle(self) -> None:
         """Wait until no turn runs."""
-        while turns := [runner.session.active for runner in self.sessions.values() if runner.session.active]:
+        await self._ended(list(self.sessions.values()))
+
+    async def _ended(self, runners: list[SessionRunner]) -> None:
+        while turns := [runner.session.active for runner in runners if runner.session.active]:
             await turns[0].finished.wait()
 
     async def shut_down(self) -> None:
@@ -170,7 +194,7 @@ class Server:
             if runner.session.active is not None:
                 runner.session.active.stop()
         await self.idle()
-        for peer in self.peers:
+        for peer in list(self.peers):
             peer.end()
 
 

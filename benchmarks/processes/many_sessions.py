@@ -9,19 +9,24 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Any
 
 import trio
+import trio.testing
 
 from agentwire import Agent
 from agentwire.commands import Prompt
 from agentwire.events import CallRef, Usage
 from agentwire.opening import open_session
 from agentwire.provider.contract import Completion, Emit, ModelRequest
+from agentwire.server.runner import SessionRunner
 from agentwire.server.runtime import make_runner
 from agentwire.session import Session
 from agentwire.settings import SessionSettings
+from agentwire.store import SessionStore
 from agentwire_aionrs import codec
+
+AT_ONCE = 64
+"""Turns that are under way at the same time while sessions are being opened."""
 
 
 class Asking:
@@ -49,37 +54,42 @@ def resident() -> int:
     return int(listed.stdout) * 1024
 
 
-def opened(workspace: str) -> Session:
+def opened(store: SessionStore, workspace: str) -> Session:
     """A new session without a journal."""
-    return open_session(None, SessionSettings(workspace=workspace, model="test-model"), codec.policy, Asking())
+    settings = SessionSettings(workspace=workspace, model="test-model")
+    return open_session(store, settings, codec.policy, Asking(), ephemeral=True)
 
 
-async def grow(asked: bool, first: int, second: int) -> float:
+def asked(session: Session, agent: Agent, nursery: trio.Nursery) -> SessionRunner:
+    """The session at work on a prompt; when all tasks wait, so does its call."""
+    runner = make_runner(session, agent, nursery)
+    runner.prompt(Prompt("Run the tests", "m1"), "host")
+    return runner
+
+
+async def grow(state: str, first: int, second: int) -> float:
     """Bytes per session."""
-    sessions: list[Any] = []
-    found = {}
+    agent = Agent()
+    sessions: list[Session] = []
+    runners: list[SessionRunner] = []
+    found: list[int] = []
     with tempfile.TemporaryDirectory() as workspace:
+        store = SessionStore(workspace)
         async with trio.open_nursery() as nursery:
-            agent = Agent()
             for count in (first, second):
                 while len(sessions) < count:
-                    session = opened(workspace)
-                    if asked:
-                        runner = make_runner(session, agent, nursery)
-                        runner.prompt(Prompt("Run the tests", "m1"), "host")
-                        sessions.append(runner)
-                        if len(sessions) % 64 == 0 or len(sessions) == count:
-                            while session.active is not None and not session.approvals.open:
-                                await trio.lowlevel.checkpoint()
-                    else:
-                        sessions.append(session)
-                found[count] = resident()
-            if asked and not all(len(runner.session.approvals.open) == 1 for runner in sessions):
+                    sessions.append(opened(store, workspace))
+                    if state == "asked":
+                        runners.append(asked(sessions[-1], agent, nursery))
+                    if len(sessions) % AT_ONCE == 0:
+                        await trio.testing.wait_all_tasks_blocked()
+                await trio.testing.wait_all_tasks_blocked()
+                found.append(resident())
+            if [len(runner.session.approvals.open) for runner in runners] != [1] * len(runners):
                 raise AssertionError("a session does not wait for an approval")
             nursery.cancel_scope.cancel()
-    return (found[second] - found[first]) / (second - first)
+    return (found[1] - found[0]) / (second - first)
 
 
 if __name__ == "__main__":
-    state, first, second = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    print(trio.run(grow, state == "asked", first, second))
+    print(trio.run(grow, sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

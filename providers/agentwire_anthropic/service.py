@@ -16,13 +16,10 @@ from agentwire.provider import (
     endpoint,
     find_key,
     host,
-    load_images,
     read_quirks,
 )
 from agentwire_anthropic import DEFAULT_MODEL
 from agentwire_anthropic.quirks import AnthropicQuirks
-from agentwire_anthropic.request import PROVIDER, build
-from agentwire_anthropic.stream import MessageReader
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 KEY = "ANTHROPIC_API_KEY"
@@ -32,13 +29,13 @@ BASE_URL = "ANTHROPIC_BASE_URL"
 class Anthropic:
     """A Messages service, see :class:`agentwire.provider.Provider`."""
 
-    name = PROVIDER
+    name = "anthropic"
     thinking = True
     effort_levels: tuple[str, ...] = ()
 
     def __init__(self, settings: ProviderSettings) -> None:
         """Raises :class:`ConfigError` for a missing key, a bad address or an unknown option."""
-        self._quirks = quirks = read_quirks(AnthropicQuirks, settings, PROVIDER)
+        self._quirks = quirks = read_quirks(AnthropicQuirks, settings, self.name)
         base_url = settings.base_url or settings.environ.get(BASE_URL, "") or DEFAULT_BASE_URL
         url = endpoint(base_url, quirks.api_path or "/messages", verbatim=bool(quirks.api_path))
         key = find_key(settings, KEY)
@@ -54,6 +51,10 @@ class Anthropic:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Completion:
         """Send one request and stream the reply through ``emit``."""
+        from agentwire.provider import load_images
+        from agentwire_anthropic.request import build
+        from agentwire_anthropic.stream import MessageReader
+
         request = replace(request, messages=await load_images(request.messages))
         reader = MessageReader(emit, service=self._http.service, secrets=self._http.secrets)
         try:

@@ -16,13 +16,10 @@ from agentwire.provider import (
     endpoint,
     find_key,
     host,
-    load_images,
     read_quirks,
 )
 from agentwire_openai import DEFAULT_MODEL
 from agentwire_openai.quirks import OpenAIQuirks
-from agentwire_openai.request import PROVIDER, build
-from agentwire_openai.stream import ChatReader
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
@@ -32,12 +29,12 @@ BASE_URL = "OPENAI_BASE_URL"
 class OpenAI:
     """A Chat Completions service, see :class:`agentwire.provider.Provider`."""
 
-    name = PROVIDER
+    name = "openai"
     thinking = False
 
     def __init__(self, settings: ProviderSettings) -> None:
         """Raises :class:`ConfigError` for a missing key, a bad address or an unknown option."""
-        self._quirks = quirks = read_quirks(OpenAIQuirks, settings, PROVIDER)
+        self._quirks = quirks = read_quirks(OpenAIQuirks, settings, self.name)
         base_url = settings.base_url or settings.environ.get(BASE_URL, "") or DEFAULT_BASE_URL
         url = endpoint(base_url, quirks.api_path or "/chat/completions", verbatim=bool(quirks.api_path))
         key = find_key(settings, KEY)
@@ -52,6 +49,10 @@ class OpenAI:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Completion:
         """Send one request and stream the reply through ``emit``."""
+        from agentwire.provider import load_images
+        from agentwire_openai.request import build
+        from agentwire_openai.stream import ChatReader
+
         request = replace(request, messages=await load_images(request.messages))
         body = build(request, self._quirks, self._max_tokens_field)
         reader = ChatReader(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-import trio
 from msgspec import UNSET, Struct, UnsetType
 
 from agentwire.events import (
@@ -69,6 +67,8 @@ class Script:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Completion:
         """Play the next reply that fits ``request``."""
+        import trio  # a provider is made before a server's first line, which does not wait for it
+
         await trio.lowlevel.checkpoint()
         reply = self._next(request)
         usage = UNSET if reply.usage is None else reply.usage.reported
@@ -162,5 +162,7 @@ def _last_words(messages: list[Message]) -> str:
 
 def _path(base_url: str) -> str:
     if base_url.startswith("file:"):
+        from urllib.request import url2pathname
+
         return url2pathname(urlsplit(base_url).path)
     return base_url

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
+import trio
 from support.agent_process import gone, lines_of
 from support.launcher import Launcher
 from support.model_service import ModelService, wait_for
@@ -101,6 +102,34 @@ async def test_s08_stop_while_a_command_runs(launch: Launcher, model: ModelServi
     assert set(model.requests[1].results) == {"t1"}
 
 
+async def test_s08_a_command_that_will_not_go_is_made_to(launch: Launcher, model: ModelService) -> None:
+    """It ignores the polite signal; the turn ends all the same, and so does the command."""
+    stubborn = "trap '' TERM; echo $$ > pids; while :; do sleep 0.2; done"
+    model.script(Reply(ToolCall("t1", "ExecCommand", {"cmd": stubborn})), "ok")
+    agent = await launch("--auto-approve")
+    await agent.message("m")
+    await agent.until("tool_running", call_id="t1")
+    (pid,) = await lines_of(launch.workspace / "pids", 1)
+    await agent.stop()
+    await agent.fence()
+    await agent.expect("tool_cancelled", call_id="t1")
+    await agent.expect("stream_end", msg_id="m")
+    await gone(int(pid), within=2)
+    await agent.message("m2")
+    assert said(await agent.turn("m2")) == "ok"
+
+
+async def test_a_message_and_its_stop_in_one_write(launch: Launcher, model: ModelService) -> None:
+    model.script("fine")
+    agent = await launch()
+    await agent.send({"type": "message", "msg_id": "m1", "content": "first"}, {"type": "stop"}, {"type": "ping"})
+    events = [await agent.next_event() for _ in range(3)]
+    assert [event["type"] for event in events if event["type"] != "pong"] == ["stream_start", "stream_end"]
+    assert model.requests == []
+    await agent.message("m2", "second")
+    assert said(await agent.turn("m2")) == "fine"
+
+
 async def test_s11_end_of_input_with_an_approval_pending(launch: Launcher, model: ModelService) -> None:
     """Nobody can answer any more: this question and every later one is settled, and the turn runs to its end."""
     model.script(
@@ -174,6 +203,35 @@ async def test_a_signal_in_a_turn_ends_it_in_good_order(
     assert kinds(agent.rest()) == ["tool_cancelled", "stream_end"]
     for pid in pids:
         await gone(int(pid), within=1)
+
+
+async def test_a_signal_while_nobody_reads(launch: Launcher, model: ModelService) -> None:
+    """What is due cannot be written: the process waits a moment for its host, no longer, and the command dies."""
+    model.script(Reply(*["x" * 1000] * 300, ToolCall("t1", "ExecCommand", {"cmd": SLEEPER})))
+    agent = await launch("--auto-approve", expected=(0, 1))
+    agent.hold_reading()
+    await agent.message("m")
+    pids = await lines_of(launch.workspace / "pids", 2)
+    agent.send_signal(signal.SIGTERM)
+    with trio.fail_after(4):
+        await agent.process.wait()
+    for pid in pids:
+        await gone(int(pid), within=1)
+    agent.deaf = True
+    await agent.hang_up()
+    agent.resume_reading()
+
+
+async def test_two_signals_are_one(launch: Launcher, model: ModelService) -> None:
+    model.script(Reply(ToolCall("t1", "ExecCommand", {"cmd": SLEEPER})))
+    agent = await launch("--auto-approve")
+    await agent.message("m")
+    await agent.until("tool_running", call_id="t1")
+    await lines_of(launch.workspace / "pids", 2)
+    agent.send_signal(signal.SIGTERM)
+    agent.send_signal(signal.SIGINT)
+    assert await agent.wait_exit(within=3) == 0
+    assert kinds(agent.rest()) == ["tool_cancelled", "stream_end"]
 
 
 async def test_a_signal_while_the_model_streams(launch: Launcher, model: ModelService) -> None:
