@@ -12,13 +12,13 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from agentwire.events import Mode, Part, ToolSpec
-from agentwire.events import _tag as _snake
+from agentwire.events.base import snake
 
 JsonId = str | int | float | None
 
 
-class Command(Struct, tag=_snake, omit_defaults=True, gc=False):
-    """Base of every command. ``gc=False`` is sound: a command is made from a line and refers to nothing that refers back."""
+class Command(Struct, tag=snake, omit_defaults=True, gc=False):
+    """Base of every command. ``gc=False`` is sound: what a command holds does not refer back to it."""
 
 
 class Prompt(Command):

@@ -6,7 +6,6 @@ reads the journal once, folds it, and closes what a killed process left open, be
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Iterable
 from typing import Literal
@@ -30,13 +29,13 @@ FORK_ALONE = "--fork-session needs --resume: say which session to fork"
 TORN = "The last record of this session was incomplete (torn by a crash while it was written): {n} bytes were dropped."
 
 
-@dataclasses.dataclass
 class Found:
     """What a journal says about a session, folded."""
 
-    history: History = dataclasses.field(default_factory=History)
-    turns: int = 0
-    call_ids: set[str] = dataclasses.field(default_factory=set)
+    def __init__(self) -> None:
+        self.history = History()
+        self.turns = 0
+        self.call_ids: set[str] = set()
 
     def read(self, records: Iterable[Record]) -> None:
         """Fold records in."""
@@ -168,7 +167,9 @@ def _read_only(
     return session
 
 
-def _announce(session: Session, kind: Literal["new", "resumed", "forked"], forked_from: str = "", root: str = "") -> None:
+def _announce(
+    session: Session, kind: Literal["new", "resumed", "forked"], forked_from: str = "", root: str = ""
+) -> None:
     session.opened = session.append(
         SessionOpened(
             session.id,

@@ -130,9 +130,7 @@ class Agent:
 
     def _request(self, turn: Turn, max_tokens: int | UnsetType, *, tools: bool) -> ModelRequest:
         session = turn.session
-        context = ToolContext(
-            workspace=session.workspace, cache=turn.cache, image_input=session.model.image_input
-        )
+        context = ToolContext(workspace=session.workspace, cache=turn.cache, image_input=session.model.image_input)
         system = session.settings.system_prompt or self.system_prompt or system_prompt(session.workspace)
         limit = session.settings.max_tokens if session.settings.max_tokens is not UNSET else max_tokens
         if turn.origin:

@@ -62,17 +62,11 @@ def serve(**given: Any) -> int:
     from agentwire.serving import serve as serve_stdio
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
-    limits = {name: given.pop(name) for name in ("max_tokens", "max_turns")}
-    given = {name: ("" if value is None and name in _TEXT else value) for name, value in given.items()}
-    return serve_stdio(
-        None,
-        ServeOptions(
-            provider_options=options,
-            **{name: UNSET if value is None else value for name, value in limits.items()},
-            **given,
-        ),
-    )
+    for name, value in given.items():
+        if value is None and name in _NOT_SAID:
+            given[name] = _NOT_SAID[name]
+    return serve_stdio(None, ServeOptions(provider_options=options, **given))
 
 
-_TEXT = frozenset({"thinking", "image_input"})
-"""Options that are None when not given, where the struct has an empty text."""
+_NOT_SAID: dict[str, Any] = {"thinking": "", "image_input": "", "max_tokens": UNSET, "max_turns": UNSET}
+"""What stands for "not given", where click says None."""

@@ -8,7 +8,6 @@ first line is written, and that does not wait for it. A client keeps its connect
 from __future__ import annotations
 
 import functools
-
 from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from agentwire.provider.contract import ProviderError, ProviderSettings
 from agentwire.provider.reader import ReplyReader
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
     import trio
 
@@ -102,6 +103,8 @@ class HttpClient:
         return self._client
 
     def _set_up(self) -> httpx.AsyncClient:
+        import ssl
+
         import httpx
 
         silence = self._silence_timeout
@@ -139,6 +142,8 @@ class HttpClient:
             raise errors.not_understood("a web page", body, service=self.service, secrets=self.secrets)
 
     def _broken(self, error: httpx.HTTPError, began: bool) -> ProviderError:
+        import ssl
+
         import httpx
 
         service, cause = self.service, _root(error)

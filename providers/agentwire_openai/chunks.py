@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from agentwire.provider import lenient
 
-
 MAX_CALLS = 10_000
 """A call's index is below this, or it is none."""
 

@@ -164,6 +164,17 @@ def test_a_parked_reader_is_woken_once_and_may_take_in_the_append() -> None:
     assert cursor.take() == [second]
 
 
+def test_a_reader_that_joins_among_deltas_nobody_waited_for_is_woken_by_the_next() -> None:
+    log = SessionLog()
+    for _ in range(3):
+        log.append(TextDelta("a"))
+    cursor = log.cursor()
+    woken: list[str] = []
+    assert cursor.park(lambda: woken.append("now"))
+    log.append(TextDelta("b"))
+    assert woken == ["now"]
+
+
 def test_a_reader_that_parks_again_when_woken_is_served_by_every_append() -> None:
     log = SessionLog()
     cursor = log.cursor()
