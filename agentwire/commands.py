@@ -228,7 +228,7 @@ RefusalCode = Literal[
 ]  # fmt: skip
 
 
-class Done(Struct, omit_defaults=True):
+class Done(Struct, tag="done", omit_defaults=True):
     """The command was carried out. ``value`` is what the caller asked for, if anything."""
 
     value: Any = None
@@ -236,7 +236,7 @@ class Done(Struct, omit_defaults=True):
     """Held until the running turn ends."""
 
 
-class Refusal(Struct, omit_defaults=True):
+class Refusal(Struct, tag="refusal", omit_defaults=True):
     """The command was not carried out, and why. Nothing else changed."""
 
     code: RefusalCode
