@@ -90,13 +90,27 @@ class StdioPipes:
 
 def claim() -> StdioPipes:
     """Take standard input and output for the protocol. Do this before any tool or plugin code is imported."""
-    sys.stdout.flush()
+    _open_what_is_closed()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     pipes = StdioPipes(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
     return pipes
+
+
+def _open_what_is_closed() -> None:
+    """Point standard descriptors that we were started without at the null device, lest a file gets their number."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != fd:
+                os.dup2(null, fd)
+                os.close(null)
 
 
 def _reopened(fd: int) -> int | None:

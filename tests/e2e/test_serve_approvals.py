@@ -58,7 +58,7 @@ async def test_s03_a_denial_is_told_to_host_and_model(provider: str, launch: Lau
         await agent.expect_line({"type": "tool_cancelled", "msg_id": turn, "call_id": call, "reason": reason or ""})
         await agent.expect("text_delta", text="Cannot run tool")
         await agent.expect("stream_end")
-        assert model.requests[-1].results[call] == (f"Tool denied: {reason}" if reason else "Tool denied")
+        assert model.requests[-1].results[call].rstrip(": ") == f"Tool denied: {reason or ''}".rstrip(": ")
     assert all(block["is_error"] is True for block in model.requests[-1].result_blocks)
     assert not (launch.workspace / "x").exists()
 

@@ -144,10 +144,8 @@ def test_a_joined_delta_stays_below_64_kib() -> None:
     cursor = log.cursor()
     for _ in range(1000):
         log.append(TextDelta("x" * 1000))
-    sizes = [len(record.event.text) for record in read(cursor)]  # type: ignore[union-attr]
-    assert sum(sizes) == 1_000_000
-    assert set(sizes) == {65_000, 1000}
-    assert sizes.count(65_000) > 10
+    sizes = [len(record.event.text) for record in cursor.take(10_000_000)]  # type: ignore[union-attr]
+    assert sizes == [65_000] * 15 + [25_000]
 
 
 def test_near_the_head_nothing_is_joined() -> None:

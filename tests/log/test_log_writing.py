@@ -123,6 +123,26 @@ def test_no_reader_sees_half_a_surrogate_pair(journal: Journal, ephemeral: bool)
     assert [record.origin for record in records] == ["", "", "", "sub\ufffd", "sub\ufffd", ""]
 
 
+@pytest.mark.parametrize("ephemeral", [True, False])
+@pytest.mark.parametrize(
+    ("event", "seen"),
+    [
+        (TextDelta("plain", "id\udcff"), TextDelta("plain", "id\ufffd")),
+        (ReasoningDelta("a\ud83d"), ReasoningDelta("a\ufffd")),
+        (CallArgumentsDelta("c\udcff", "plain"), CallArgumentsDelta("c\ufffd", "plain")),
+    ],
+)
+def test_half_a_pair_is_found_among_plain_deltas(
+    journal: Journal, ephemeral: bool, event: TextDelta, seen: TextDelta
+) -> None:
+    log = SessionLog(None if ephemeral else journal)
+    cursor = log.cursor()
+    log.append(TextDelta("plain"))
+    log.append(event)
+    log.append(TextDelta("plain"))
+    assert [record.event for record in cursor.take()] == [TextDelta("plain"), seen, TextDelta("plain")]
+
+
 def test_ready_made_json_stays_on_one_line(journal: Journal, path: Path) -> None:
     log = SessionLog(journal)
     log.append(CallReady("c", "n", "{}", Raw(b'{\n  "a": "x\\n"\r\n}')))
