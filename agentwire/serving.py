@@ -43,6 +43,9 @@ LATER_PROVIDERS = {
 }
 """Names that hosts may pass and that a later version will serve."""
 
+STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end the process in good order."""
+
 FAILED = 1
 USAGE = 2
 
@@ -110,9 +113,15 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
     options = options or ServeOptions(**fields)
     pipes = claim()
     _logging(options.log_level)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _leave)
+    before = {number: signal.signal(number, _leave) for number in STOPPING}
+    try:
+        return _serve(agent, options, pipes)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes) -> int:
     try:
         codec = registry.load_codec(options.codec)
     except registry.UnknownName as error:
@@ -136,7 +145,7 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
 
     from agentwire.server.runtime import run_stdio
 
-    return run_stdio(boot, codec, outbox, pipes)
+    return run_stdio(boot, codec, outbox, pipes, STOPPING)
 
 
 def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:

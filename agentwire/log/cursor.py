@@ -67,7 +67,8 @@ class Cursor:
         while log._flushed != log.seq:
             log.flush()
         start = self.position + 1 - log._first
-        if start < 0 or (log._size > limit_bytes and self.position != log._before) or self.closed:
+        fits = log._size <= limit_bytes or (self.position == log._before and log._last_size <= limit_bytes)
+        if start < 0 or not fits or self.closed:
             return self._catch_up(limit_bytes)
         records = log._tail[start:]
         self.floor = self.position

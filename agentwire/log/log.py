@@ -84,8 +84,8 @@ class SessionLog:
 
     __slots__ = (
         "_archive", "_before", "_chunk_limit", "_chunks", "_clock", "_cursors", "_first", "_firsts", "_flushed",
-        "_journal", "_oldest", "_parked", "_sealed_size", "_size", "_spill", "_stop", "_tail", "_time", "_warned",
-        "broken", "closed", "on_broken", "resident_limit", "seq",
+        "_journal", "_last_size", "_oldest", "_parked", "_sealed_size", "_size", "_spill", "_stop", "_tail", "_time",
+        "_warned", "broken", "closed", "on_broken", "resident_limit", "seq",
     )  # fmt: skip
 
     def __init__(
@@ -118,6 +118,8 @@ class SessionLog:
         self._flushed = self.seq
         self._before = self.seq
         """What ``_flushed`` was before the last commit."""
+        self._last_size = 0
+        """Memory of the records of the last commit."""
         self._size = 0
         """Memory of the committed records of the tail."""
         self._time = 0
@@ -137,8 +139,9 @@ class SessionLog:
         """Add an event and give its record. Never waits, and never fails because of the journal.
 
         The log owns the event from here on: strings that no UTF-8 text can hold are mended in place. A delta that
-        nobody waits for may bear the time of one up to 31 before it. Raises ``TypeError`` or ``ValueError`` for an
-        event that JSON has no words for (then nothing was appended), ``ValueError`` after :meth:`close`.
+        nobody waits for may bear the time of one up to 31 before it. Raises ``TypeError``, ``ValueError`` or
+        ``RecursionError`` for an event that JSON has no words for (then nothing was appended), and ``ValueError``
+        after :meth:`close`.
         """
         if origin:
             origin = scrub(origin)
@@ -193,12 +196,15 @@ class SessionLog:
         """Commit what waits: ``deltas``, then the record that is ``line`` if it is not empty."""
         journal = self._journal
         data = b""
+        size = 0
         if journal is not None and deltas:
             data = encode_deltas(deltas)
-            self._size += len(data) if data.isascii() else 2 * len(data)
+            size = len(data) if data.isascii() else 2 * len(data)
         elif deltas:
-            self._size += deltas_size(deltas)
-        self._size += 2 * len(line) + _RECORD_BYTES * (len(deltas) + 1)
+            size = deltas_size(deltas)
+        size += 2 * len(line) + _RECORD_BYTES * (len(deltas) + 1)
+        self._size += size
+        self._last_size = size
         self._before = self._flushed
         self._flushed = self.seq
         self._stop = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -27,17 +28,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentwire.serve")
 
-STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that end the process in good order."""
-
 LAST_SECONDS = 2.0
 """How long a signalled process may take to end its turns and write what is due."""
 
 
-def run_stdio(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes) -> int:
-    """Serve the session of ``boot`` until its host is gone or a signal comes. The exit status."""
+def run_stdio(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, stopping: Sequence[signal.Signals]) -> int:
+    """Serve the session of ``boot`` until its host is gone or one of the signals ``stopping`` comes. The exit status."""
+    early: list[int] = []
+    for number in stopping:
+        # Until the receiver is there, and after it: a signal is noted, and interrupts nothing.
+        signal.signal(number, lambda number, frame: early.append(number))
     try:
-        return trio.run(_serve, boot, codec, outbox, pipes, strict_exception_groups=True)
+        return trio.run(_serve, boot, codec, outbox, pipes, stopping, early, strict_exception_groups=True)
     finally:
         pipes.close()
         boot.session.log.close()
@@ -57,45 +59,47 @@ def make_runner(session: Session, agent: object, nursery: trio.Nursery) -> Sessi
     return SessionRunner(session, as_run(agent), toolbox, nursery, mcp)
 
 
-async def _serve(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes) -> int:
+async def _serve(
+    boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, stopping: Sequence[signal.Signals], early: list[int]
+) -> int:
     session = boot.session
     agent = boot.agent if boot.agent is not None else Agent()
     status = 0
-    async with trio.open_nursery() as nursery:
-        server = Server(nursery)
-        runner = make_runner(session, agent, nursery)
-        server.add(runner)
-        connection = Connection(
-            server,
-            outbox.side,
-            StdioTransport(pipes),
-            max_line=codec.max_line,
-            session=session.id,
-            outbox=outbox,
-        )
-        server.attach(connection)
-        await nursery.start(_watch_signals, server, nursery.cancel_scope)  # before the first command is read
-        if boot.loaded.notice:
-            logger.warning("%s", boot.loaded.notice)
-            session.append(Notice(boot.loaded.notice, "warning"))
-        runner.mcp.configure(boot.mcp_specs())
-        status = await connection.run()
-        nursery.cancel_scope.cancel()
+    with trio.open_signal_receiver(*stopping) as signals:
+        async with trio.open_nursery() as nursery:
+            server = Server(nursery)
+            runner = make_runner(session, agent, nursery)
+            server.add(runner)
+            connection = Connection(
+                server,
+                outbox.side,
+                StdioTransport(pipes),
+                max_line=codec.max_line,
+                session=session.id,
+                outbox=outbox,
+            )
+            server.attach(connection)
+            nursery.start_soon(_watch_signals, signals, early, server, nursery.cancel_scope)
+            if boot.loaded.notice:
+                logger.warning("%s", boot.loaded.notice)
+                session.append(Notice(boot.loaded.notice, "warning"))
+            runner.mcp.configure(boot.mcp_specs())
+            status = await connection.run()
+            nursery.cancel_scope.cancel()
     if session.provider is not None:
         await session.provider.aclose()
     return status
 
 
 async def _watch_signals(
-    server: Server, scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    signals: AsyncIterator[int], early: list[int], server: Server, scope: trio.CancelScope
 ) -> None:
-    with trio.open_signal_receiver(*STOPPING) as signals:
-        task_status.started()
+    number = early[0] if early else await anext(signals)
+    logger.info("%s: stopping", signal.Signals(number).name)
+    with trio.move_on_after(LAST_SECONDS):
+        await server.shut_down()
+        # The connection writes what is due and ends, which ends this task too; further signals change nothing.
         async for number in signals:
-            logger.info("%s: stopping", signal.Signals(number).name)
-            with trio.move_on_after(LAST_SECONDS):
-                await server.shut_down()
-                # The connection writes what is due and ends, which ends this task too.
-                await trio.sleep_forever()
-            logger.warning("the host did not read what was due in time")
-            scope.cancel()
+            logger.info("%s: stopping already", signal.Signals(number).name)
+    logger.warning("the host did not read what was due in time")
+    scope.cancel()

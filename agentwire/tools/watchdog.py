@@ -15,8 +15,8 @@ import sys
 import threading
 from pathlib import Path
 
-_EXIT_WAIT = 1.5
-"""Seconds that our own exit waits for the last groups to be ended."""
+_EXIT_WAIT = 0.3
+"""Seconds that our own exit waits for the helper. With groups left to end it takes longer, and does so without us."""
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All that the helper gets of our environment: what an interpreter may need to start."""

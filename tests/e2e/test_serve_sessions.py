@@ -9,7 +9,7 @@ from support.agent_process import AgentProcess
 from support.launcher import Launcher
 from support.model_service import ModelService
 from support.patterns import said
-from support.replies import Gate, Reply, ToolCall
+from support.replies import Gate, Reply, Thinking, ToolCall
 
 
 async def refused(launch: Launcher, *arguments: str, message: str, status: int = 1) -> None:
@@ -97,6 +97,41 @@ async def test_s18_calls_and_results_survive_a_resume(launch: Launcher, model: M
     await one_turn(agent, "m2", "Sure?")
     assert model.requests[2].messages[: len(before)] == before
     assert model.requests[2].texts("assistant") == ["Reading.", "It says hello."]
+
+
+async def test_s18_signed_reasoning_goes_back_word_for_word(launch: Launcher, model: ModelService) -> None:
+    """The service that made a reasoning block wants it back beside the call it led to, also after a resume."""
+    path = launch.write("a.txt", "hello\n")
+    call = ToolCall("t1", "Read", {"file_path": path})
+    model.script(Reply(Thinking("Hm, "), Thinking("the file."), "Reading.", call), "It says hello.", "Yes.")
+    agent = await launch("--auto-approve", "--session-id", "s", "--thinking", "enabled", provider="anthropic")
+    await one_turn(agent, "m1", "Read it.")
+    blocks = model.requests[1].messages[1]["content"]
+    assert [block["type"] for block in blocks] == ["thinking", "text", "tool_use"]
+    assert blocks[0] == {"type": "thinking", "thinking": "Hm, the file.", "signature": "c2ln"}
+    await launch.close(agent)
+    agent = await launch("--resume", "s", "--thinking", "enabled", provider="anthropic")
+    await one_turn(agent, "m2", "Sure?")
+    assert model.requests[2].messages[1]["content"][0] == blocks[0]
+
+
+@pytest.mark.parametrize(("first", "second"), [("anthropic", "openai"), ("openai", "anthropic")])
+async def test_s18_a_session_may_go_on_with_another_service(
+    first: str, second: str, launch: Launcher, model: ModelService
+) -> None:
+    """The provider is the one of the command line too; what only the old one understands is left out."""
+    path = launch.write("a.txt", "hello\n")
+    call = ToolCall("call/0:1", "Read", {"file_path": path})
+    model.script(Reply(Thinking("Hm."), "Reading.", call), "It says hello.", "Yes.")
+    agent = await launch("--auto-approve", "--session-id", "s", provider=first)
+    await one_turn(agent, "m1", "Read it.")
+    await launch.close(agent)
+    agent = await launch("--resume", "s", provider=second)
+    assert await one_turn(agent, "m2", "Sure?") == "Yes."
+    request = model.requests[2]
+    assert request.texts("assistant") == ["Reading.", "It says hello."]
+    assert list(request.results.values()) == ["     1\thello"]
+    assert "Hm." not in str(request.body)
 
 
 async def test_s18_a_fork_leaves_the_original_alone(launch: Launcher, model: ModelService) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,27 @@ async def test_looking_around(launch: Launcher, model: ModelService) -> None:
     assert len(grep["output"].splitlines()) == 2
     assert no_match["output"] == "No matches found"
     assert no_match["status"] == "success"
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+async def test_images_are_for_models_that_can_see(launch: Launcher, model: ModelService) -> None:
+    """The tool is offered while the host says so; what it loads is in the next request."""
+    path = launch.write("dot.png", base64.b64decode(PIXEL))
+    agent = await launch("--auto-approve", provider="anthropic")
+    model.script("no eyes")
+    await agent.message("m1")
+    await agent.turn("m1")
+    assert "ViewImage" not in model.requests[0].tools
+    await agent.send({"type": "set_config", "image_input": "supported"})
+    await agent.until("config_changed", capabilities__image_input="supported")
+    model.script(Reply(ToolCall("v", "ViewImage", {"file_path": path})), "a dot")
+    await agent.message("m2")
+    events = await agent.turn("m2")
+    assert find(events, "tool_result", call_id="v", status="success")
+    assert "ViewImage" in model.requests[1].tools
+    assert PIXEL in str(model.requests[2].body["messages"])
 
 
 async def test_an_argument_that_is_missing(launch: Launcher, model: ModelService) -> None:

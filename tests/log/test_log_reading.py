@@ -86,6 +86,14 @@ def test_a_take_is_limited_in_bytes_but_gives_at_least_one_record() -> None:
     assert [record.seq for record in cursor.take(2500)] == [2, 3]
 
 
+def test_a_small_take_of_deltas_just_written_is_small_too() -> None:
+    log = SessionLog()
+    cursor = log.cursor()
+    for _ in range(200):
+        log.append(TextDelta("x" * 36))
+    assert [record.seq for record in cursor.take(1000)] == list(range(1, 11))
+
+
 def test_the_default_take_stays_near_its_limit_however_far_behind() -> None:
     log = SessionLog()
     cursor = log.cursor()

@@ -47,13 +47,13 @@ class BrokenRule(AssertionError):
 
 
 class WireRules:
-    """Reads every line of one process in order; :attr:`open_turn` is the msg_id of the turn under way."""
+    """Reads every line of one process in order; :attr:`open_turn` is the msg_id of the turn under way, :attr:`calls`
+    tells of each call id what was last said of it: asked, running or closed."""
 
     def __init__(self) -> None:
         self.open_turn: str | None = None
         self._seen = 0
-        self._calls: dict[str, str] = {}
-        """Call id to what was last said of it: asked, running or closed."""
+        self.calls: dict[str, str] = {}
 
     def read(self, line: bytes) -> JsonObject:
         """Check one line, given without its line feed, and decode it."""
@@ -104,14 +104,14 @@ class WireRules:
         if kind.startswith("tool_"):
             self._call(kind, event)
         if kind == "stream_end":
-            still = [call for call, state in self._calls.items() if state != "closed"]
+            still = [call for call, state in self.calls.items() if state != "closed"]
             if still:
                 raise BrokenRule(f"the turn ended with calls open: {still}")
             self.open_turn = None
 
     def _call(self, kind: str, event: JsonObject) -> None:
         call = event["call_id"]
-        before = self._calls.get(call, "")
+        before = self.calls.get(call, "")
         allowed, after = {
             "tool_request": ({""}, "asked"),
             "tool_running": ({"", "asked"}, "running"),
@@ -120,7 +120,7 @@ class WireRules:
         }[kind]
         if before not in allowed:
             raise BrokenRule(f"call {call} is {before or 'unknown'}, yet: {event}")
-        self._calls[call] = after
+        self.calls[call] = after
 
 
 def _ordered(order: list[str], value: JsonObject, event: JsonObject) -> None:
