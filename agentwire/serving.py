@@ -43,6 +43,9 @@ LATER_PROVIDERS = {
 }
 """Names that hosts may pass and that a later version will serve."""
 
+TIME_LIMITS = ("connect_timeout", "silence_timeout")
+"""Options that every provider has: seconds to connect, and seconds without a byte."""
+
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end the process in good order."""
 
@@ -200,6 +203,7 @@ def _provider(options: ServeOptions, config: Config, agent: Any, environ: Mappin
     quirks.pop("base_url", None)
     quirks.pop("api_key", None)
     quirks.update(options.provider_options)
+    limits = {name: _seconds(name, quirks.pop(name)) for name in TIME_LIMITS if name in quirks}
     return plugin.create(
         ProviderSettings(
             model=options.model or getattr(agent, "model", "") or config.model,
@@ -207,8 +211,15 @@ def _provider(options: ServeOptions, config: Config, agent: Any, environ: Mappin
             api_key=api_key,
             environ=environ,
             options=quirks,
+            **limits,
         )
     )
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise ConfigError(f"{name} must be a number of seconds above 0, not {value!r}")
 
 
 def _settings(

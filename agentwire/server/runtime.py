@@ -33,7 +33,7 @@ LAST_SECONDS = 2.0
 
 
 def run_stdio(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, stopping: Sequence[signal.Signals]) -> int:
-    """Serve the session of ``boot`` until its host is gone or one of the signals ``stopping`` comes. The exit status."""
+    """Serve the session of ``boot`` until its host is gone or a signal of ``stopping`` comes. The exit status."""
     early: list[int] = []
     for number in stopping:
         # Until the receiver is there, and after it: a signal is noted, and interrupts nothing.

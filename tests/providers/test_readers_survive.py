@@ -91,14 +91,14 @@ def survive(reader: EventStreamReader, heard: Heard, events: list[Any]) -> None:
         assert reader.usage == (heard.usages[-1] if heard.usages else msgspec.UNSET)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(OPENAI_EVENTS, max_size=5))
 def test_chat(events: list[Any]) -> None:
     heard = Heard()
     survive(ChatReader(heard.events.append, model="m", service="s"), heard, events)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(anthropic_events(), max_size=5))
 def test_messages(events: list[Any]) -> None:
     heard = Heard()

@@ -100,13 +100,13 @@ def without_system(body: Json) -> Json:
     return {**body, "messages": [message for message in body["messages"] if message["role"] != "system"]}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_REQUESTS, st.booleans())
 def test_any_history_is_taken_by_a_strict_chat_service(request: ModelRequest, merge: bool) -> None:
     assert openai_faults(openai(request, merge_messages=merge)) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_REQUESTS)
 def test_any_history_is_taken_by_a_strict_messages_service(request: ModelRequest) -> None:
     body = anthropic(request)

@@ -199,13 +199,13 @@ def _stream(draw: st.DrawFn, events: list[Json], *, named: bool) -> bytes:
     return "".join(line + newline for line in lines).encode()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(openai_streams())
 def test_any_openai_stream(chunks: list[bytes]) -> None:
     agree_openai(chunks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(anthropic_streams())
 def test_any_anthropic_stream(chunks: list[bytes]) -> None:
     agree_anthropic(chunks)
