@@ -56,6 +56,8 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
     if not turn.session.ephemeral:
         with trio.CancelScope(shield=True):
             await sync(turn.session.log)
+        if turn.session.active is None:
+            turn.session.log.trim()  # at rest a session keeps no records in memory; they are in the journal
 
 
 def describe(error: BaseException) -> str:

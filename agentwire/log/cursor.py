@@ -26,6 +26,9 @@ _PER_RECORD = 64
 """What a delta that is not joined weighs beside its text."""
 
 
+Ticket = tuple["Cursor", Callable[[], None]]
+
+
 class Cursor:
     """One reader's place in a log. Made by :meth:`agentwire.log.SessionLog.cursor`; close it when done.
 
@@ -34,7 +37,7 @@ class Cursor:
     """
 
     __slots__ = (
-        "__weakref__", "_ahead", "_file", "_log", "_offset", "_wake", "closed", "floor", "position",
+        "__weakref__", "_ahead", "_file", "_log", "_offset", "_ticket", "closed", "floor", "position",
     )  # fmt: skip
 
     def __init__(self, log: SessionLog, position: int) -> None:
@@ -44,7 +47,8 @@ class Cursor:
         self.floor = position
         """Position before the last take: everything after it is kept, so that it can be given back."""
         self.closed = False
-        self._wake: Callable[[], None] | None = None
+        self._ticket: Ticket | None = None
+        """While parked: the entry in the log's list that wakes this cursor; any other one of it is stale."""
         self._ahead: list[Record] = []
         """The last block read back from disk."""
         self._file: LineFile | None = None
@@ -140,15 +144,18 @@ class Cursor:
         log = self._log
         if self.position < log.seq or self.closed or log.closed:
             return False
-        self._wake = wake
-        log._park(self, wake)
+        if self._ticket is not None:
+            log._parked = [ticket for ticket in log._parked if ticket is not self._ticket]
+        self._ticket = (self, wake)
+        log._parked.append(self._ticket)
+        log._stop = 0
         return True
 
     def close(self) -> None:
         """Stop reading: nothing is kept for this cursor any more, and it takes nothing. Closing twice is allowed."""
         if not self.closed:
             self.closed = True
-            self._wake = None
+            self._ticket = None
             self._ahead, self._file = [], None
             self._log._forget(self)
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from agentwire.events import AnyEvent, CallArgumentsDelta, CallOutputDelta, ReasoningDelta, TextDelta
-from agentwire.log.cursor import Cursor
+from agentwire.log.cursor import Cursor, Ticket
 from agentwire.log.deltas import deltas_size, encode_deltas, text_of
 from agentwire.log.errors import Gap
 from agentwire.log.journal import Journal
@@ -130,7 +130,8 @@ class SessionLog:
         self._sealed_size = 0
         self._chunk_limit = min(_CHUNK, resident_limit // 4)
         self._cursors: list[ref[Cursor]] = []
-        self._parked: list[tuple[Cursor, Callable[[], None]]] = []
+        self._parked: list[Ticket] = []
+        """Readers to wake at the next append."""
         self._warned = False
 
     # --- writing ---------------------------------------------------------------------------------------------
@@ -254,9 +255,10 @@ class SessionLog:
 
     def _wake(self) -> None:
         parked, self._parked = self._parked, []
-        for cursor, wake in parked:
-            if cursor._wake is wake:
-                cursor._wake = None
+        for ticket in parked:
+            cursor, wake = ticket
+            if cursor._ticket is ticket:
+                cursor._ticket = None
                 _call(wake)
 
     # --- keeping ---------------------------------------------------------------------------------------------
@@ -360,13 +362,8 @@ class SessionLog:
         return [cursor for _, cursor in alive]
 
     def _forget(self, cursor: Cursor) -> None:
-        self._parked = [parked for parked in self._parked if parked[0] is not cursor]
+        self._parked = [ticket for ticket in self._parked if ticket[0] is not cursor]
         self._drop_files_if_unread()
-
-    def _park(self, cursor: Cursor, wake: Callable[[], None]) -> None:
-        self._parked = [parked for parked in self._parked if parked[0] is not cursor]
-        self._parked.append((cursor, wake))
-        self._stop = 0
 
     def _resident_after(self, position: int) -> list[Record]:
         """Records after ``position``, which is in memory or at its beginning: to the end of their chunk."""

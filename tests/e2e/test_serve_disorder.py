@@ -1,7 +1,7 @@
 """A host and a model service without manners: whatever they do, in whatever order, the rules of the wire hold.
 
 Every line is checked by :class:`support.wire_rules.WireRules`, every model request by the strict service. The random
-numbers are seeded; the interleaving with the server's own pace is not, and need not be.
+numbers are always the same; the interleaving with the server's own pace is not, and need not be.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ GARBAGE = [b"\n", b"no json\n", b"[1]\n", b'{"type":"foo"}\n', b'{"type":"messag
 class Moody:
     """A model that answers as it likes. It repeats call ids, breaks off and is overloaded now and then."""
 
-    def __init__(self, seed: int, path: str) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, number: int, path: str) -> None:
+        self._random = random.Random(number)
         self._path = path
 
     def __call__(self, body: JsonObject) -> Answer:
@@ -60,8 +60,8 @@ ACTIONS = ["message"] * 4 + ["approve"] * 8 + ["watch"] * 12 + ["deny", "stop", 
 class Rude:
     """A host that sends what it likes when it likes, and looks up now and then."""
 
-    def __init__(self, seed: int, agent: AgentProcess) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, number: int, agent: AgentProcess) -> None:
+        self._random = random.Random(number)
         self._agent = agent
         self.sent: list[str] = []
         self.pings = 0
@@ -104,11 +104,11 @@ class Rude:
             await self._agent.next_event()
 
 
-@pytest.mark.parametrize(("seed", "provider"), [(3, "openai"), (10, "anthropic")])
-async def test_the_rules_hold_in_disorder(seed: int, provider: str, launch: Launcher, model: ModelService) -> None:
-    model.choose = Moody(seed, launch.write("a.txt", "x\n"))
+@pytest.mark.parametrize(("number", "provider"), [(3, "openai"), (10, "anthropic")])
+async def test_the_rules_hold_in_disorder(number: int, provider: str, launch: Launcher, model: ModelService) -> None:
+    model.choose = Moody(number, launch.write("a.txt", "x\n"))
     agent = await launch("--session-id", "s", provider=provider)
-    host = Rude(seed, agent)
+    host = Rude(number, agent)
     for _ in range(STEPS):
         await host.act()
     await agent.stop()

@@ -128,7 +128,7 @@ def test_the_first_result_of_a_call_stands() -> None:
     ("event", "text"),
     [
         (CallCancelled("c1", "denied", "policy violation"), "Tool denied: policy violation"),
-        (CallCancelled("c1", "denied"), "Tool denied"),
+        (CallCancelled("c1", "denied"), "Tool denied: "),
         (CallCancelled("c1", "refused", "exec needs approval"), "Tool refused: exec needs approval"),
         (CallCancelled("c1", "stopped", "Cancelled by user"), "Tool execution canceled by user"),
         (CallCancelled("c1", "client_gone", "EOF"), "Tool denied: Client disconnected"),

@@ -245,6 +245,27 @@ def test_a_reader_closed_while_others_are_woken_is_not_woken() -> None:
     assert woken == []
 
 
+def test_a_reader_parked_again_while_others_are_woken_is_woken_by_the_next_append() -> None:
+    log = SessionLog()
+    woken: list[str] = []
+    first, second = log.cursor(), log.cursor()
+
+    def wake_second() -> None:
+        woken.append(f"second at {log.seq}")
+
+    def serve_both() -> None:
+        first.take()
+        second.take()
+        assert second.park(wake_second)
+
+    first.park(serve_both)
+    second.park(wake_second)
+    log.append(Notice("a"))
+    assert woken == []
+    log.append(Notice("b"))
+    assert woken == ["second at 2"]
+
+
 def test_parking_again_replaces_the_wake() -> None:
     log = SessionLog()
     cursor = log.cursor()

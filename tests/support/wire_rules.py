@@ -1,7 +1,8 @@
 """What must hold of every aionrs line stream, whatever the test: checked line by line as it is read.
 
-Rules from the aionrs protocol, sections 1.1 (compact lines, key order), 1.3 (keys of each event) and 2.3 (one
-start and one end per message, nothing of a turn outside of it, every call closed before the end).
+Rules from the aionrs protocol: the overview (one JSON object a line), section 1 (each event's keys, in that order),
+section 3.2 (one start and one end per message, nothing of a turn outside of it) and what hosts rely on beside it:
+lines are compact, a call's id occurs once, and every call is closed before the end.
 """
 
 from __future__ import annotations
