@@ -131,49 +131,42 @@ async def test_s05_two_reads_are_asked_about_at_once(launch: Launcher, model: Mo
     assert list(model.requests[1].results.items()) == [("t1", "     1\tA"), ("t2", "     1\tB")]
 
 
-async def test_s05_the_second_may_be_approved_first(launch: Launcher, model: ModelService) -> None:
-    model.script(two_reads(launch), "done")
+async def test_s05_two_reads_are_answered_in_every_order(launch: Launcher, model: ModelService) -> None:
+    """The second first; one denied and one approved; one done before the other is answered. One turn for each."""
     agent = await launch()
-    await agent.message("m")
-    await agent.until("tool_request", call_id="t2")
-    await agent.approve("t2")
-    await agent.expect("tool_running", call_id="t2")
-    await agent.expect("tool_result", call_id="t2")
+    reply = two_reads(launch)
+
+    async def ask(turn: str) -> tuple[str, str]:
+        model.script(reply, "done")
+        await agent.message(turn)
+        events = await agent.until("tool_request") + await agent.until("tool_request")
+        first, second = (event["call_id"] for event in find(events, "tool_request"))
+        return first, second
+
+    async def run(call: str) -> None:
+        await agent.approve(call)
+        await agent.expect("tool_running", call_id=call)
+        await agent.expect("tool_result", call_id=call)
+
+    first, second = await ask("m1")
+    await run(second)
     await agent.fence()
-    await agent.approve("t1")
-    await agent.expect("tool_running", call_id="t1")
-    await agent.expect("tool_result", call_id="t1")
-    await agent.turn("m")
-    assert list(model.requests[1].results) == ["t1", "t2"]
+    await run(first)
+    await agent.turn("m1")
+    assert list(model.requests[-1].results) == [first, second]
 
-
-async def test_s05_one_denied_one_approved(launch: Launcher, model: ModelService) -> None:
-    model.script(two_reads(launch), "done")
-    agent = await launch()
-    await agent.message("m")
-    await agent.until("tool_request", call_id="t2")
-    await agent.deny("t1", "no")
-    await agent.expect("tool_cancelled", call_id="t1", reason="no")
+    first, second = await ask("m2")
+    await agent.deny(first, "no")
+    await agent.expect("tool_cancelled", call_id=first, reason="no")
     await agent.fence()
-    await agent.approve("t2")
-    await agent.expect("tool_running", call_id="t2")
-    await agent.expect("tool_result", call_id="t2")
-    await agent.turn("m")
-    assert model.requests[1].results == {"t1": "Tool denied: no", "t2": "     1\tB"}
+    await run(second)
+    await agent.turn("m2")
+    assert model.requests[-1].results[first] == "Tool denied: no"
 
-
-async def test_s05_one_has_its_result_before_the_other_is_answered(launch: Launcher, model: ModelService) -> None:
-    model.script(two_reads(launch), "done")
-    agent = await launch()
-    await agent.message("m")
-    await agent.until("tool_request", call_id="t2")
-    await agent.approve("t1")
-    await agent.expect("tool_running", call_id="t1")
-    await agent.expect("tool_result", call_id="t1")
-    await agent.approve("t2")
-    await agent.expect("tool_running", call_id="t2")
-    await agent.expect("tool_result", call_id="t2")
-    await agent.turn("m")
+    first, second = await ask("m3")
+    await run(first)
+    await run(second)
+    await agent.turn("m3")
 
 
 async def test_s05_commands_exclude_each_other(launch: Launcher, model: ModelService) -> None:
@@ -192,6 +185,7 @@ async def test_s05_commands_exclude_each_other(launch: Launcher, model: ModelSer
 
 @pytest.mark.parametrize("how", ["flag", "command"])
 async def test_s06_yolo_asks_nothing(how: str, launch: Launcher, model: ModelService) -> None:
+    """The flag is the mode and no more: it can be lowered."""
     model.script(Reply(ToolCall("t1", "ExecCommand", {"cmd": "touch ran"})), "done")
     if how == "flag":
         agent = await launch("--auto-approve")
@@ -208,15 +202,12 @@ async def test_s06_yolo_asks_nothing(how: str, launch: Launcher, model: ModelSer
     await agent.turn("m1")
     assert (launch.workspace / "ran").exists()
 
-
-async def test_s06_the_flag_is_a_mode_and_can_be_lowered(launch: Launcher, model: ModelService) -> None:
-    model.script(Reply(ToolCall("t1", "ExecCommand", {"cmd": "touch ran"})), "done")
-    agent = await launch("--auto-approve")
+    model.script(Reply(ToolCall("t2", "ExecCommand", {"cmd": "touch ran"})), "done")
     await agent.send({"type": "set_mode", "mode": "default"})
-    await agent.message("m1")
-    await agent.until("tool_request", call_id="t1")
-    await agent.deny("t1", "")
-    await agent.turn("m1")
+    await agent.message("m2")
+    await agent.until("tool_request", call_id="t2")
+    await agent.deny("t2", "")
+    await agent.turn("m2")
 
 
 async def test_s06_auto_edit_frees_looking_and_editing(launch: Launcher, model: ModelService) -> None:

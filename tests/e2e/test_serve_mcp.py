@@ -87,7 +87,7 @@ async def test_s12_what_can_be_wrong_with_a_server(launch: Launcher) -> None:
     await agent.fence()
 
 
-async def test_s12_a_message_waits_for_servers_on_their_way(
+async def test_s09_s12_a_message_waits_for_servers_on_their_way_and_a_ping_does_not(
     launch: Launcher, model: ModelService, tmp_path: Path
 ) -> None:
     """The start of the turn is told at once; the model is asked when the tools are there. Pings are answered."""
@@ -95,6 +95,9 @@ async def test_s12_a_message_waits_for_servers_on_their_way(
     go = tmp_path / "go"
     agent = await launch()
     await agent.send(add_server("slow", "--wait-for", str(go)))
+    for _ in range(5):
+        with trio.fail_after(2):
+            await agent.fence()
     await agent.message("m1")
     await agent.expect("stream_start", msg_id="m1")
     await agent.fence()
@@ -105,22 +108,12 @@ async def test_s12_a_message_waits_for_servers_on_their_way(
     assert "tool_a" in model.requests[0].tools
 
 
-async def test_s09_a_ping_is_answered_while_a_server_connects(launch: Launcher, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    agent = await launch()
-    await agent.send(add_server("slow", "--wait-for", str(go)))
-    for _ in range(5):
-        with trio.fail_after(2):
-            await agent.fence()
-    go.touch()
-    await agent.expect("mcp_ready", name="slow")
-
-
 async def test_s13_a_foreign_tool_is_asked_about_and_called(launch: Launcher, model: ModelService) -> None:
+    """Also in mode auto_edit."""
     model.script(Reply(ToolCall("x", "tool_a", {"q": 1})), "done")
     agent = await launch()
-    await agent.send(add_server("my-tools"))
-    await agent.expect("mcp_ready")
+    await agent.send(add_server("my-tools"), {"type": "set_mode", "mode": "auto_edit"})
+    await agent.until("mcp_ready")
     await agent.message("m")
     request = (await agent.until("tool_request"))[-1]
     assert request["tool"] == {
@@ -132,42 +125,27 @@ async def test_s13_a_foreign_tool_is_asked_about_and_called(launch: Launcher, mo
     await agent.turn("m")
 
 
-async def test_s13_a_name_that_is_taken_and_a_tool_that_fails(launch: Launcher, model: ModelService) -> None:
-    model.script(Reply(ToolCall("x", "mcp__my-tools_Read", {}), ToolCall("y", "broken", {})), "done")
-    agent = await launch("--auto-approve")
-    await agent.send(add_server("my-tools", "--tools", "Read,broken", "--failing", "broken"))
-    await agent.expect_line({"type": "mcp_ready", "name": "my-tools", "tools": ["Read", "broken"]})
-    await agent.message("m")
-    events = await agent.turn("m")
-    assert "mcp__my-tools_Read" in model.requests[0].tools
-    assert find(events, "tool_result", call_id="x", status="success", output="Read {}")
-    assert find(events, "tool_result", call_id="y", status="error", output="broken {}")
-
-
-async def test_s13_always_covers_every_server(launch: Launcher, model: ModelService) -> None:
-    """Protocol section 2.3: the grant is for the category."""
-    model.script(Reply(ToolCall("x", "tool_a", {})), Reply(ToolCall("y", "other", {})), "done")
+async def test_s13_names_that_are_taken_failures_and_always(launch: Launcher, model: ModelService) -> None:
+    """A grant is for the category, and so for every server (protocol section 2.3)."""
+    model.script(
+        Reply(ToolCall("x", "mcp__one_Read", {})),
+        Reply(ToolCall("y", "broken", {}), ToolCall("z", "other", {})),
+        "done",
+    )
     agent = await launch()
-    await agent.send(add_server("one"), add_server("two", "--tools", "other"))
-    for _ in range(2):
-        await agent.expect("mcp_ready")
+    await agent.send(add_server("one", "--tools", "Read,broken", "--failing", "broken"))
+    await agent.expect_line({"type": "mcp_ready", "name": "one", "tools": ["Read", "broken"]})
+    await agent.send(add_server("two", "--tools", "other"))
+    await agent.expect_line({"type": "mcp_ready", "name": "two", "tools": ["other"]})
     await agent.message("m")
     await agent.until("tool_request", call_id="x")
     await agent.approve("x", scope="always")
     events = await agent.turn("m")
     assert not find(events, "tool_request")
-    assert find(events, "tool_result", call_id="y", status="success")
-
-
-async def test_auto_edit_still_asks_for_foreign_tools(launch: Launcher, model: ModelService) -> None:
-    model.script(Reply(ToolCall("x", "tool_a", {})), "done")
-    agent = await launch()
-    await agent.send(add_server("one"), {"type": "set_mode", "mode": "auto_edit"})
-    await agent.until("mcp_ready")
-    await agent.message("m")
-    await agent.until("tool_request", call_id="x")
-    await agent.deny("x", "")
-    await agent.turn("m")
+    assert find(events, "tool_result", call_id="x", status="success", output="Read {}")
+    assert find(events, "tool_result", call_id="y", status="error", output="broken {}")
+    assert find(events, "tool_result", call_id="z", status="success", output="other {}")
+    assert {"Read", "mcp__one_Read", "broken", "other"} <= set(model.requests[0].tools)
 
 
 def configure(launch: Launcher, name: str, *options: str, where: Path | None = None) -> None:
@@ -217,7 +195,7 @@ async def test_a_workspace_may_not_start_servers_unless_it_is_trusted(
         assert "agentwire.toml" in agent.errors or find(agent.events, "info") or find(events, "info")
 
 
-@pytest.mark.parametrize("end", ["eof", signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", ["eof", signal.SIGKILL])
 async def test_servers_end_with_the_process_and_never_see_keys(
     end: str | signal.Signals, launch: Launcher, tmp_path: Path
 ) -> None:

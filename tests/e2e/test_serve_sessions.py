@@ -151,11 +151,9 @@ async def test_s18_a_fork_leaves_the_original_alone(launch: Launcher, model: Mod
 
 async def test_s18_latest_is_the_newest_created_in_this_workspace(launch: Launcher, model: ModelService) -> None:
     """Not the last used, and not one of another workspace."""
-    model.script("a", "b", "c")
+    model.script("a")
     for name in ("older", "newer"):
-        agent = await launch("--session-id", name)
-        await one_turn(agent, "m", name)
-        await launch.close(agent)
+        await launch.close(await launch("--session-id", name))
     agent = await launch("--resume", "older")
     await one_turn(agent, "m", "used last")
     await launch.close(agent)

@@ -21,6 +21,7 @@ class Launcher:
     def __init__(self, nursery: trio.Nursery, root: Path, model: ModelService) -> None:
         self._nursery = nursery
         self._model = model
+        root = root.resolve()  # as the server names it, where the temporary directory is behind a link
         self.workspace = root / "workspace"
         self.data = root / "data"
         self.config = root / "config"

@@ -1,0 +1,91 @@
+"""The pagent wire: one JSON-RPC 2.0 notification a line, in its two dialects.
+
+``codec`` is the classic wire of ``pagent.Agent.arun_wire``: nine methods, told while a run goes on. ``codec_v4`` is
+what ``pagent --wire`` speaks: the same envelope, other shapes, questions about tool calls and answers to commands.
+Both read the command lines of ``pagent --wire``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentwire.codec.contract import AgentSide, Codec, HostSide
+from agentwire_pagent.policy import POLICY, POLICY_V4
+
+if TYPE_CHECKING:
+    from agentwire.codec.fidelity import Fidelity
+
+__all__ = ["codec", "codec_v4"]
+
+MAX_LINE = 8 * 1024 * 1024
+
+
+def _agent() -> AgentSide:
+    from agentwire_pagent.agent_side import PagentAgent
+
+    return PagentAgent()
+
+
+def _agent_v4() -> AgentSide:
+    from agentwire_pagent.agent_side import PagentAgent
+
+    return PagentAgent("v4")
+
+
+def _host() -> HostSide:
+    from agentwire_pagent.host_side import PagentHost
+
+    return PagentHost()
+
+
+def _host_v4() -> HostSide:
+    from agentwire_pagent.host_side import PagentHost
+
+    return PagentHost("v4")
+
+
+def _fidelity() -> Fidelity:
+    from agentwire_pagent.fidelity import FIDELITY
+
+    return FIDELITY
+
+
+def _fidelity_v4() -> Fidelity:
+    from agentwire_pagent.fidelity import FIDELITY_V4
+
+    return FIDELITY_V4
+
+
+def _schemas() -> dict[str, Any]:
+    from agentwire_pagent.schema import schemas
+
+    return schemas("classic")
+
+
+def _schemas_v4() -> dict[str, Any]:
+    from agentwire_pagent.schema import schemas
+
+    return schemas("v4")
+
+
+codec = Codec(
+    name="pagent",
+    summary="pagent wire: JSON-RPC notifications, one run after the other",
+    agent=_agent,
+    host=_host,
+    policy=POLICY,
+    fidelity=_fidelity,
+    max_line=MAX_LINE,
+    schemas=_schemas,
+)
+
+codec_v4 = Codec(
+    name="pagent-v4",
+    summary="pagent --wire (v4): JSON-RPC notifications with questions and threads",
+    agent=_agent_v4,
+    host=_host_v4,
+    policy=POLICY_V4,
+    fidelity=_fidelity_v4,
+    max_line=MAX_LINE,
+    schemas=_schemas_v4,
+)

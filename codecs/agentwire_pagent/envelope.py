@@ -1,0 +1,54 @@
+"""What surrounds a notification's parameters (section 1), and the peer's way of writing JSON.
+
+The peer writes a space after every colon and comma, all else raw; ``msgspec.json.format`` on one line does the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from agentwire.text import scrub_value
+
+_encode: Final = msgspec.json.Encoder().encode
+_format: Final = msgspec.json.format
+
+_HEAD: Final = b'{"jsonrpc": "2.0", "method": '
+_PARAMS: Final = b', "params": '
+_END: Final = b"}\n"
+
+_STARTS: Final[dict[str, bytes]] = {}
+
+
+def start(method: str) -> bytes:
+    """What stands before the parameters."""
+    found = _STARTS.get(method)
+    if found is None:
+        found = _STARTS[method] = _HEAD + _encode(method) + _PARAMS
+    return found
+
+
+def spaced(value: Any) -> bytes:
+    """``value`` as the peer would write it, half surrogate pairs replaced; structs in it may be changed."""
+    try:
+        compact = _encode(value)
+    except UnicodeEncodeError:
+        compact = _encode(scrub_value(value))
+    return _format(compact, indent=0)
+
+
+def line(method: str, params: Any) -> bytes:
+    """A notification with its line feed."""
+    return start(method) + spaced(params) + _END
+
+
+def wrap(method: str, params: bytes) -> bytes:
+    """A notification whose parameters are rendered already."""
+    return start(method) + params + _END
+
+
+def delta_splice(method: str) -> tuple[bytes, bytes, bytes]:
+    """What stands before, between and after the texts of a run of deltas."""
+    before, after = start(method) + b'{"text": ', b"}}\n"
+    return before, after + before, after

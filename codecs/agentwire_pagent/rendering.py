@@ -1,0 +1,380 @@
+"""Records into lines: what the agent side writes of a session's log.
+
+Nearly every record is a text delta: a run of them is encoded at once and spliced between fixed bytes. What else there
+is goes through the structs of :mod:`agentwire_pagent.wire`. A turn of the wire (a step of the bus) is closed when
+what comes after it is known: the next step, or the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from agentwire import events as bus
+from agentwire.codec.jsontext import BadJson, parse
+from agentwire.events import Event, ReasoningDelta, TextDelta
+from agentwire.log.record import Record
+from agentwire.text import scrub
+from agentwire_pagent import wire
+from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
+from agentwire_pagent.envelope import delta_splice, line, spaced, wrap
+from agentwire_pagent.usage import to_wire
+
+_ENCODER: Final = msgspec.json.Encoder()
+_encode: Final = _ENCODER.encode
+_encode_lines: Final = _ENCODER.encode_lines
+
+_TEXT: Final = delta_splice("TextDelta")
+_REASONING: Final = delta_splice("ReasoningDelta")
+_NO_TEXT: Final = b'\n""\n'
+
+CUT_OFF: Final = bus.ErrorInfo("internal_error", "The run ended without saying why.")
+"""What a host makes of a run without its last line (section 5); such a run is rendered without one, too."""
+
+
+class _Step:
+    """The step under way."""
+
+    __slots__ = ("index", "listed", "params", "reasoning", "text")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.reasoning: list[str] = []
+        """All that was sent, also what a retry made void."""
+        self.text = ""
+        self.listed = 0
+        """How many calls it lists."""
+        self.params = b""
+        """The parameters of its end, once it is finished; the classic run's end repeats them."""
+
+
+class SessionLines:
+    """Renders one session's records. What it remembers is of the current turn, and who the session is."""
+
+    __slots__ = ("_announced", "_calls", "_errors", "_step", "_v4", "opened")
+
+    def __init__(self, dialect: wire.Dialect, errors: bool) -> None:
+        self._v4 = dialect == "v4"
+        self._errors = errors or self._v4
+        self._calls = StepCalls(asks=self._v4)
+        self._step: _Step | None = None
+        self._announced = False
+        self.opened: bus.SessionOpened | None = None
+        """The session as it was opened, with its later mode and model."""
+
+    # --- the contract's ways in ---
+
+    def render_one(self, record: Record, out: bytearray) -> None:
+        """Append the lines for a single record."""
+        if record.origin:
+            return  # a subagent's own events are not on this wire
+        event = record.event
+        kind = event.__class__
+        if kind is TextDelta or kind is ReasoningDelta:
+            self._append_delta(kind, event.text, out)  # type: ignore[union-attr]  # its class tells
+        elif (make := _MAKERS.get(kind)) is not None:
+            out += make(self, event, record)
+
+    def render(self, records: Sequence[Record], out: bytearray) -> None:
+        """Append the lines for ``records``."""
+        run: type[Event] | None = None
+        deltas: list[str] = []
+        for record in records:
+            kind: type[Event] = record.event.__class__
+            if kind is run and not record.origin:
+                deltas.append(record.event.text)  # type: ignore[union-attr]
+                continue
+            if run is not None:
+                self._append_run(run, deltas, out)
+                run = None
+            if (kind is TextDelta or kind is ReasoningDelta) and not record.origin:
+                run, deltas = kind, [record.event.text]  # type: ignore[union-attr]
+            else:
+                self.render_one(record, out)
+        if run is not None:
+            self._append_run(run, deltas, out)
+
+    def feed(self, records: Sequence[Record]) -> None:
+        """Remember what ``records`` say, without writing."""
+        for record in records:
+            event = record.event
+            if record.origin:
+                continue
+            if isinstance(event, ReasoningDelta):
+                self._reasoned([event.text])
+            elif (make := _MAKERS.get(event.__class__)) is not None:
+                make(self, event, record)
+
+    # --- deltas ---
+
+    def _append_delta(self, kind: type[Event], text: str, out: bytearray) -> None:
+        if not text:
+            return  # as the peer: an empty piece is none
+        start, _, end = _TEXT
+        if kind is ReasoningDelta:
+            start, _, end = _REASONING
+            self._reasoned([text])
+        try:
+            out += start + _encode(text) + end
+        except UnicodeEncodeError:
+            out += start + _encode(scrub(text)) + end
+
+    def _append_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
+        """Append one line for each delta of a run."""
+        start, between, end = _TEXT
+        if kind is ReasoningDelta:
+            start, between, end = _REASONING
+            self._reasoned(deltas)
+        try:
+            lines = _encode_lines(deltas)
+        except UnicodeEncodeError:
+            lines = _encode_lines([scrub(delta) for delta in deltas])
+        if lines.startswith(b'""\n') or _NO_TEXT in lines:
+            lines = _encode_lines([scrub(delta) for delta in deltas if delta])
+            if not lines:
+                return
+        # JSON text holds no line feed of its own, so each one stands between two deltas.
+        out += start
+        out += lines[:-1].replace(b"\n", between)
+        out += end
+
+    def _reasoned(self, deltas: Sequence[str]) -> None:
+        if self._step is not None:
+            self._step.reasoning += deltas
+
+    # --- session ---
+
+    def _session_opened(self, event: bus.SessionOpened, record: Record) -> bytes:
+        self.opened = event
+        if not self._v4:
+            return b""
+        thread = line("CurrentThread", wire.CurrentThread(event.id, "", event.workspace))
+        if self._announced:
+            return thread
+        self._announced = True
+        return line("SlashCommands", wire.SlashCommands([])) + thread
+
+    def _mode_changed(self, event: bus.ModeChanged, record: Record) -> bytes:
+        return self._now(event.capabilities)
+
+    def _config_changed(self, event: bus.ConfigChanged, record: Record) -> bytes:
+        for change in event.changes:
+            if change.field == "model" and not change.problem and self.opened is not None:
+                self.opened = msgspec.structs.replace(self.opened, model=change.new)
+        return self._now(event.capabilities)
+
+    def _now(self, capabilities: bus.Capabilities) -> bytes:
+        if self.opened is not None:
+            self.opened = msgspec.structs.replace(self.opened, capabilities=capabilities)
+        return b""
+
+    def _history_cleared(self, event: bus.HistoryCleared, record: Record) -> bytes:
+        if not self._v4:
+            return b""
+        who, where = ("", "") if self.opened is None else (self.opened.id, self.opened.workspace)
+        return line("HistoryReplay", wire.HistoryReplay(who, "", where, []))
+
+    def _error_raised(self, event: bus.ErrorRaised, record: Record) -> bytes:
+        """One of a turn is told by the turn's end."""
+        return line("Error", wire.Error(event.error.message)) if self._errors and not record.turn else b""
+
+    def _unknown(self, event: bus.Unknown, record: Record) -> bytes:
+        own = own_line(event, "v4" if self._v4 else "classic")
+        if own is None:
+            return b""
+        self._announced = self._announced or event.name == "SlashCommands"
+        return own
+
+    # --- turn ---
+
+    def _turn_started(self, event: bus.TurnStarted, record: Record) -> bytes:
+        self._step = None
+        self._calls.clear()
+        return line("RunBegin", wire.RunBegin(user_input(event)))
+
+    def _step_started(self, event: bus.StepStarted, record: Record) -> bytes:
+        begin = line("TurnBegin", wire.TurnBegin(event.index))
+        # v4 gives a turn that used up the limit no end if another follows to sum up.
+        before = self._close_step("") if is_extra(event) and self._v4 else self._end_turn("", "continuing")
+        self._step = _Step(event.index)
+        self._calls.clear()
+        return before + begin
+
+    def _step_finished(self, event: bus.StepFinished, record: Record) -> bytes:
+        begin = b""
+        if self._step is None:
+            begin = line("TurnBegin", wire.TurnBegin(event.index))
+            self._step = _Step(event.index)
+        reasoning = "".join(self._step.reasoning) or event.reasoning
+        end = self._finish(event.text, event.calls, reasoning, event.usage)
+        return begin + end + self._show(self._calls.listed(event.calls))
+
+    def _finish(
+        self, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType
+    ) -> bytes:
+        """The end of the model's reply."""
+        step = self._step or _Step(0)
+        method, params = step_end(self._v4, text, calls, reasoning, usage)
+        step.text, step.listed, step.params = text, len(calls), spaced(params)
+        return wrap(method, step.params)
+
+    def _close_step(self, text: str) -> bytes:
+        """The end of a reply that broke off."""
+        step = self._step
+        if step is None or step.params:
+            return b""
+        return self._finish(text, (), "".join(step.reasoning), UNSET)
+
+    def _end_turn(self, text: str, reason: wire.StopReason) -> bytes:
+        """The end of the open turn, if one is."""
+        step = self._step
+        if step is None:
+            return b""
+        closed = self._close_step(text)
+        if self._v4:
+            return closed + line("TurnEnd", wire.TurnEndV4(step.index, reason != "continuing", reason))
+        return closed + line("TurnEnd", wire.TurnEnd(step.index, not self._calls.ran))
+
+    def _turn_finished(self, event: bus.TurnFinished, record: Record) -> bytes:
+        if event.outcome == "failed":
+            end = line("Error", wire.Error(why, "turn")) if self._errors and (why := failure(event)) else b""
+        elif self._v4:
+            end = self._run_end_v4(event)
+        elif event.outcome == "cancelled":
+            end = b""  # a cancelled run simply ends (section 5)
+        else:
+            end = self._run_end(event)
+        self._step = None
+        return end
+
+    def _run_end(self, event: bus.TurnFinished) -> bytes:
+        end = self._end_turn(event.text, "no_tool_calls")
+        step = self._step
+        return end + (line("RunEnd", wire.RunEnd(event.text)) if step is None else wrap("RunEnd", step.params))
+
+    def _run_end_v4(self, event: bus.TurnFinished) -> bytes:
+        step = self._step
+        index = 0 if step is None else step.index
+        reason = _REASONS[event.outcome]
+        if reason == "no_tool_calls" and (step is None or self._said_nothing(step, event.text)):
+            reason = "empty_response"
+        return self._end_turn(event.text, reason) + line("RunEnd", wire.RunEndV4(index, reason))
+
+    def _said_nothing(self, step: _Step, text: str) -> bool:
+        return not (step.text if step.params else text) and not step.reasoning and not step.listed
+
+    # --- calls ---
+
+    def _call_ready(self, event: bus.CallReady, record: Record) -> bytes:
+        return self._show(self._calls.ready(event))
+
+    def _approval_requested(self, event: bus.ApprovalRequested, record: Record) -> bytes:
+        return self._show(self._calls.asked(event))
+
+    def _call_running(self, event: bus.CallRunning, record: Record) -> bytes:
+        return self._show(self._calls.running(event))
+
+    def _call_ended(self, event: bus.CallFinished | bus.CallCancelled, record: Record) -> bytes:
+        return self._show(self._calls.ended(event))
+
+    @staticmethod
+    def _show(shown: Shown) -> bytes:
+        return b"".join(line(*_CALL_LINES[what](call)) for what, call in shown)
+
+
+_REASONS: Final[dict[bus.Outcome, wire.StopReason]] = {
+    "completed": "no_tool_calls",
+    "limit": "max_turns",
+    "cancelled": "cancelled",
+}
+
+_CALL_LINES: Final[dict[Showing, Callable[[Call], tuple[str, Any]]]] = {
+    "begin": lambda call: ("ToolCallBegin", wire.ToolCallBegin(call.call_id, call.name, call.arguments)),
+    "permit": lambda call: ("PermitRequest", wire.PermitRequest(call.call_id, call.name, summary(call))),
+    "result": lambda call: ("ToolResult", wire.ToolResult(call.call_id, call.name, call.content, call.ok)),
+}
+
+_MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], bytes]]] = {
+    bus.SessionOpened: SessionLines._session_opened,
+    bus.ModeChanged: SessionLines._mode_changed,
+    bus.ConfigChanged: SessionLines._config_changed,
+    bus.HistoryCleared: SessionLines._history_cleared,
+    bus.ErrorRaised: SessionLines._error_raised,
+    bus.Unknown: SessionLines._unknown,
+    bus.TurnStarted: SessionLines._turn_started,
+    bus.StepStarted: SessionLines._step_started,
+    bus.StepFinished: SessionLines._step_finished,
+    bus.CallReady: SessionLines._call_ready,
+    bus.ApprovalRequested: SessionLines._approval_requested,
+    bus.CallRunning: SessionLines._call_running,
+    bus.CallFinished: SessionLines._call_ended,
+    bus.CallCancelled: SessionLines._call_ended,
+    bus.TurnFinished: SessionLines._turn_finished,
+}
+"""Events not listed are absent from this wire; the codec's fidelity table says why."""
+
+
+def step_end(
+    v4: bool, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType
+) -> tuple[str, wire.StepEnd | wire.TurnResult]:
+    """Method and parameters of the end of a model's reply."""
+    spent = to_wire(usage)
+    if v4:
+        flat = [wire.FlatCall("function", call.call_id, call.name, call.arguments_text) for call in calls]
+        return "TurnResult", wire.TurnResult(text, flat, reasoning, spent)
+    nested = [
+        wire.ToolCall(call.call_id, "function", wire.Function(call.name, call.arguments_text)) for call in calls
+    ]
+    return "StepEnd", wire.StepEnd(text, nested, reasoning, spent)
+
+
+def failure(event: bus.TurnFinished) -> str:
+    """Why a turn failed, if it says so."""
+    error = event.error
+    return "" if isinstance(error, UnsetType) or error == CUT_OFF else error.message
+
+
+def is_extra(event: bus.StepStarted) -> bool:
+    """Whether a step goes beyond the limit, to sum up."""
+    return 0 < event.max <= event.index
+
+
+def user_input(event: bus.TurnStarted) -> str:
+    """The text of an input; the wire has no word for its images and files."""
+    return "\n".join(part.text for part in event.input if isinstance(part, bus.Text))
+
+
+def summary(call: Call) -> str:
+    """What a question says of the call: its command, its file, or its arguments."""
+    question = call.question
+    told = "" if question is None else question.command or question.path
+    return told or call.arguments
+
+
+def own_line(event: bus.Unknown, dialect: wire.Dialect) -> bytes | None:
+    """The line of an event without a word on the bus, if it came from this wire as a notification."""
+    if event.wire != wire.NAMES[dialect]:
+        return None
+    raw = bytes(event.raw)
+    try:
+        value = parse(raw)
+    except BadJson:
+        return None
+    if not is_notification(value):
+        return None
+    return msgspec.json.format(raw, indent=0) + b"\n"
+
+
+def is_notification(value: Any) -> bool:
+    """Whether a JSON value has this wire's envelope (section 6, rows 2 to 5 and 8)."""
+    return (
+        isinstance(value, dict)
+        and value.get("jsonrpc") == "2.0"
+        and "id" not in value
+        and isinstance(value.get("method"), str)
+        and value["method"] != ""
+        and isinstance(value.get("params"), dict | None)
+    )
