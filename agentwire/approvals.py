@@ -25,6 +25,9 @@ FREED_BY_MODE: dict[Mode, frozenset[Category]] = {
 }
 
 
+CATEGORIES: frozenset[str] = FREED_BY_MODE["yolo"]
+
+
 class Decision(Struct, frozen=True):
     """How a question was settled."""
 
@@ -43,7 +46,6 @@ class Question(Struct):
     call_id: str
     name: str
     category: Category
-    outside: bool
     settle: Callable[[Decision], None]
 
 
@@ -58,7 +60,8 @@ class Approvals:
         """Tool names and categories that need no question."""
         self.confine = confine
         """Refuse whatever leaves the workspace, in every mode."""
-        self.always: set[str] = set()
+        self.always_tools: set[str] = set()
+        self.always_categories: set[Category] = set()
         """What the host freed for the rest of the session; outlives changes of mode."""
         self.absent: Decision | None = None
         """Set when there is nobody left to ask: every question gets this at once."""
@@ -74,8 +77,11 @@ class Approvals:
         if self.mode == "yolo":
             return "free"
         if not outside:
-            named = {name, category}
-            if named & self.allow or named & self.always or named & also:
+            # A foreign tool may be called as a category is; that does not make it one.
+            named = {category} if name in CATEGORIES else {name, category}
+            if named & self.allow or named & also:
+                return "free"
+            if name in self.always_tools or category in self.always_categories:
                 return "free"
             if category in self.policy.free or category in FREED_BY_MODE[self.mode]:
                 return "free"
@@ -102,8 +108,10 @@ class Approvals:
         if question is None:
             return "already" if approval_id in self._past else "unknown"
         self._past.update((approval_id, question.call_id))
-        if decision.allowed and decision.scope in ("tool", "category"):
-            self.always.add(question.name if decision.scope == "tool" else question.category)
+        if decision.allowed and decision.scope == "tool":
+            self.always_tools.add(question.name)
+        elif decision.allowed and decision.scope == "category":
+            self.always_categories.add(question.category)
         question.settle(decision)
         return "settled"
 

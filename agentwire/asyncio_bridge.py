@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CANCEL_WAIT = 1.5
+CANCEL_WAIT = 0.5
 """Seconds to wait for an asyncio task that was told to stop; then it is left to itself."""
 
 _log = logging.getLogger(__name__)
@@ -213,7 +213,7 @@ class _Loop:
             loop = self._loop
         if loop is not None and self.process == os.getpid():
             loop.call_soon_threadsafe(loop.stop)
-            self._thread.join(1.0)
+            self._thread.join(0.2)
 
     def _run(self) -> None:
         # Here, not in the trio thread: the import alone takes longer than anything may stop that thread for.

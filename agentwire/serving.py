@@ -13,13 +13,13 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from agentwire import registry
 from agentwire.commands import Refusal
-from agentwire.config import Config, Loaded, combine, load
+from agentwire.config import Config, combine, load
 from agentwire.events import Notice
 from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
 from agentwire.opening import open_session
@@ -90,20 +90,9 @@ class ServeOptions(Struct, omit_defaults=True):
 class Boot(Struct):
     """A session that is open, and what its agent needs to run."""
 
-    options: ServeOptions
-    loaded: Loaded
     session: Session
     agent: Any
-
-    def mcp_specs(self) -> list[McpServerSpec]:
-        """The MCP servers of the configuration files; one that is wrong is left out, with a notice."""
-        specs = []
-        for name, table in self.loaded.config.mcp_servers.items():
-            try:
-                specs.append(from_config(name, table))
-            except McpSpecError as error:
-                self.session.append(Notice(f"MCP server '{name}' is left out: {error}", "warning"))
-        return specs
+    mcp_specs: list[McpServerSpec]
 
 
 def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any) -> int:
@@ -114,17 +103,18 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
     one line on standard error).
     """
     options = options or ServeOptions(**fields)
-    pipes = claim()
-    _logging(options.log_level)
-    before = {number: signal.signal(number, _leave) for number in STOPPING}
+    stopping = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _leave) for number in stopping}
     try:
-        return _serve(agent, options, pipes)
+        pipes = claim()
+        _logging(options.log_level)
+        return _serve(agent, options, pipes, stopping)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes) -> int:
+def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[signal.Signals]) -> int:
     try:
         codec = registry.load_codec(options.codec)
     except registry.UnknownName as error:
@@ -135,6 +125,9 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes) -> int:
         boot = prepare(options, codec.policy, agent)
     except (ConfigError, StoreError) as error:
         return _fatal(pipes, side, str(error))
+    except Exception as error:  # a foreign plugin, or a bug: the host is told all the same
+        logger.exception("the session could not be opened")
+        return _fatal(pipes, side, f"The session could not be opened: {type(error).__name__}: {error}", "internal")
     outbox = Outbox(side)
     first = boot.session.opened
     outbox.follow(boot.session, after=first.seq - 1 if first else None)
@@ -147,12 +140,17 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes) -> int:
     del outbox.out[:sent]
 
     from agentwire.server.runtime import run_stdio
+    from agentwire.server.signals import Signals
 
-    return run_stdio(boot, codec, outbox, pipes, STOPPING)
+    signals = Signals(stopping)
+    with signals.noted():
+        return run_stdio(boot, codec, outbox, pipes, signals)
 
 
 def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
     """Open the session that the options ask for. Raises :class:`ConfigError` or :class:`StoreError`."""
+    if agent is not None:
+        _check_agent(agent)
     workspace = _workspace(options.workspace)
     environ = os.environ
     loaded = load(workspace, environ, trust=options.trust_workspace)
@@ -172,16 +170,42 @@ def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
         mcp=bool(config.mcp_servers),
         ephemeral=options.ephemeral,
     )
-    for text in options.notices:
+    specs, problems = _mcp_specs(config)
+    notices = [*options.notices, *problems, *filter(None, [loaded.notice])]
+    for text in notices:
+        logger.warning("%s", text)
         session.append(Notice(text, "warning"))
-    return Boot(options, loaded, session, agent)
+    return Boot(session, agent, specs)
+
+
+def _check_agent(agent: Any) -> None:
+    from agentwire.agent.running import as_run
+
+    try:
+        as_run(agent)
+    except TypeError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _workspace(given: str) -> Path:
-    path = Path(given or os.getcwd())
-    if not path.is_dir():
-        raise ConfigError(f"Workspace '{given}' is not a directory")
-    return path.resolve()
+    try:
+        path = Path(given or os.getcwd())
+        if path.is_dir():
+            return path.resolve()
+    except OSError as error:
+        raise ConfigError(f"Workspace '{given[:200]}' cannot be used: {error.strerror}") from None
+    raise ConfigError(f"Workspace '{given}' is not a directory")
+
+
+def _mcp_specs(config: Config) -> tuple[list[McpServerSpec], list[str]]:
+    """The MCP servers of the configuration files, and what is wrong with those that are left out."""
+    specs, problems = [], []
+    for name, table in config.mcp_servers.items():
+        try:
+            specs.append(from_config(name, table))
+        except McpSpecError as error:
+            problems.append(f"MCP server '{name}' is left out: {error}")
+    return specs, problems
 
 
 def _provider(options: ServeOptions, config: Config, agent: Any, environ: Mapping[str, str]) -> Provider | None:
@@ -246,7 +270,7 @@ def _settings(
         workspace=str(workspace),
         model=options.model or getattr(agent, "model", "") or config.model or (provider.model if provider else ""),
         max_tokens=max_tokens,
-        max_steps=config.max_turns if options.max_turns is UNSET else options.max_turns,
+        max_steps=(config.max_turns or UNSET) if options.max_turns is UNSET else options.max_turns,
         system_prompt=options.system_prompt or config.system_prompt,
         mode=mode,  # type: ignore[arg-type]  # checked above
         allow=frozenset((*options.allow, *config.allow)),
@@ -259,10 +283,10 @@ def _settings(
     )
 
 
-def _fatal(pipes: StdioPipes, side: AgentSide, message: str) -> int:
+def _fatal(pipes: StdioPipes, side: AgentSide, message: str, code: Literal["config", "internal"] = "config") -> int:
     """Tell host and person why the process cannot start."""
     out = bytearray()
-    side.fatal(Refusal("config", message), out)
+    side.fatal(Refusal(code, message), out)
     print(f"Error: {message}", file=sys.stderr)
     try:
         pipes.write_now(out)

@@ -26,8 +26,8 @@ class SessionSettings(Struct, omit_defaults=True):
     workspace: str = ""
     model: str = ""
     max_tokens: int | UnsetType = UNSET
-    max_steps: int = 0
-    """Model calls per turn; 0 is no limit."""
+    max_steps: int | UnsetType = UNSET
+    """Model calls per turn; 0 is no limit; unset: as the agent says."""
     system_prompt: str = ""
     mode: Mode = "default"
     allow: frozenset[str] = frozenset()

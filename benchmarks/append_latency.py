@@ -2,14 +2,21 @@
 
 Both ends look at the system's monotonic clock. The references: a bare ``os.write`` of a ready line, and pagent's
 agent loop with a model that has no cost. All pause in their own way and are awake when the clock is read.
+
+Both ends get a core of their own, where the system lets us say so. Left alone, Linux takes a write to a pipe as the
+writer's last deed and wakes the reader on the writer's core, where it waits until the writer sleeps: what is measured
+then is mostly what the writer still does afterwards. The notes tell that too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from statistics import quantiles
 from types import SimpleNamespace
 from typing import Any
@@ -20,53 +27,84 @@ from pagent import Session as PagentSession
 
 from agentwire.events import TextDelta
 from agentwire.log import SessionLog
-from benchmarks.pipes import LINES_BEFORE, connected, open_session, reader
-from benchmarks.report import Figure
+from benchmarks.pipes import LINES_BEFORE, Reader, connected, open_session, reader
+from benchmarks.report import Figure, number
 from benchmarks.sample import MSG_ID, pieces
 from benchmarks.timing import Costs, Effort, take_turns
 
 PAUSE = 0.005
 """Seconds between two events."""
 
+APART, TOGETHER = "a core each", "placed by the system"
+
 LINE = f'{{"type":"text_delta","text":" function","msg_id":"{MSG_ID}"}}\n'.encode()
+
+
+SENDERS = ("append", "os.write", "pagent")
 
 
 def measure(effort: Effort) -> Iterator[Figure]:
     """The median, and the slowest of a hundred."""
-    texts = pieces(effort.size(400, 4))
+    texts = pieces(effort.size(200, 4))
     latencies = take_turns(
         {
-            "append": lambda: _ours(texts),
-            "os.write": lambda: _bare(texts),
-            "pagent": lambda: _pagent(texts),
+            (name, placing): partial(_latencies, name, placing, texts)
+            for placing in (APART, TOGETHER)
+            for name in SENDERS
         },
         effort.at_most(5),
     )
-    p50, p99 = (_costs(latencies, percent) for percent in (50, 99))
-    notes = [f"{name}: p50 {_micros(p50.median(name))}, p99 {_micros(p99.median(name))}" for name in latencies]
-    yield Figure(
-        what="append to the reader's read, 200 events/s, p50",
-        reference="os.write of a ready line",
-        measured=p50.ratio("append", "os.write"),
-        goal=1.5,
-        notes=notes,
-    )
-    yield Figure(
-        what="append to the reader's read, 200 events/s, p99",
-        reference="pagent arun_wire, a model without cost",
-        measured=p99.ratio("append", "pagent"),
-        goal=1.0,
-        notes=notes,
-    )
+    costs = {
+        (percent, placing): Costs(
+            {name: [_percentile(found, percent) for found in latencies[name, placing]] for name in SENDERS}
+        )
+        for percent in (50, 99)
+        for placing in (APART, TOGETHER)
+    }
+    notes = [
+        f"{placing}: {name} p50 {_micros(costs[50, placing].median(name))}, p99 "
+        f"{_micros(costs[99, placing].median(name))}"
+        for placing in (APART, TOGETHER)
+        for name in SENDERS
+    ]
+    for percent, reference, told, goal in (
+        (50, "os.write", "os.write of a ready line", 1.5),
+        (99, "pagent", "pagent arun_wire, a model without cost", 1.0),
+    ):
+        ratios = {placing: costs[percent, placing].ratio("append", reference) for placing in (APART, TOGETHER)}
+        yield Figure(
+            what=f"append to the reader's read, 200 events/s, p{percent}",
+            reference=told,
+            measured=ratios[APART],
+            goal=goal,
+            notes=[*notes, f"{TOGETHER}: {number(ratios[TOGETHER].median)} x"],
+        )
 
 
-def _costs(latencies: dict[str, list[list[int]]], percent: int) -> Costs:
-    return Costs(
-        {
-            name: [quantiles(found, n=100, method="inclusive")[percent - 1] for found in rounds]
-            for name, rounds in latencies.items()
-        }
-    )
+def _latencies(name: str, placing: str, texts: list[str]) -> list[int]:
+    with reader("times") as host, _placed(host, placing):
+        sent = _SENDERS[name](host, texts)
+        _, *arrived = host.report()
+    before, after = _AROUND[name]
+    return _between(sent, arrived[before : len(arrived) - after])
+
+
+@contextmanager
+def _placed(host: Reader, placing: str) -> Iterator[None]:
+    """This thread on one core and the reader on another; as it is if there is only one, or no way to say so."""
+    if placing == TOGETHER or sys.platform != "linux" or len(cores := sorted(os.sched_getaffinity(0))) < 2:
+        yield
+        return
+    os.sched_setaffinity(0, cores[:1])
+    os.sched_setaffinity(host.pid, cores[1:2])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _percentile(found: list[int], percent: int) -> float:
+    return quantiles(found, n=100, method="inclusive")[percent - 1]
 
 
 def _micros(nanoseconds: float) -> str:
@@ -80,7 +118,7 @@ def _between(sent: list[int], arrived: list[int]) -> list[int]:
     return [there - here for here, there in zip(sent, arrived, strict=True)]
 
 
-def _ours(texts: list[str]) -> list[int]:
+def _append(host: Reader, texts: list[str]) -> list[int]:
     session = open_session(SessionLog())
     sent: list[int] = []
 
@@ -91,22 +129,18 @@ def _ours(texts: list[str]) -> list[int]:
                 sent.append(time.monotonic_ns())
                 session.append(TextDelta(text), 1)
 
-    with reader("times") as host:
-        trio.run(run)
-        _, *arrived = host.report()
-    return _between(sent, arrived[LINES_BEFORE:])
+    trio.run(run)
+    return sent
 
 
-def _bare(texts: list[str]) -> list[int]:
+def _write(host: Reader, texts: list[str]) -> list[int]:
     sent = []
-    with reader("times") as host:
-        for _ in texts:
-            time.sleep(PAUSE)
-            sent.append(time.monotonic_ns())
-            os.write(host.fd, LINE)
-        os.close(host.fd)
-        _, *arrived = host.report()
-    return _between(sent, arrived)
+    for _ in texts:
+        time.sleep(PAUSE)
+        sent.append(time.monotonic_ns())
+        os.write(host.fd, LINE)
+    os.close(host.fd)
+    return sent
 
 
 class _Model:
@@ -128,7 +162,7 @@ class _Model:
             yield chunk
 
 
-def _pagent(texts: list[str]) -> list[int]:
+def _pagent(host: Reader, texts: list[str]) -> list[int]:
     sent: list[int] = []
 
     async def run() -> None:
@@ -139,8 +173,14 @@ def _pagent(texts: list[str]) -> list[int]:
                 out.write(line)
                 out.flush()
 
-    with reader("times") as host:
-        asyncio.run(run())
-        _, *arrived = host.report()
-    before, after = 2, 3  # lines around the deltas: the beginning of run and turn; the end of step, turn and run
-    return _between(sent, arrived[before:-after])
+    asyncio.run(run())
+    return sent
+
+
+_SENDERS: dict[str, Callable[[Reader, list[str]], list[int]]] = {
+    "append": _append,
+    "os.write": _write,
+    "pagent": _pagent,
+}
+_AROUND = {"append": (LINES_BEFORE, 0), "os.write": (0, 0), "pagent": (2, 3)}
+"""Lines before and after the deltas. Pagent's: the beginnings of run and turn; the ends of step, turn and run."""

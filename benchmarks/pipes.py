@@ -36,6 +36,7 @@ class Reader:
 
     def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
         self._process = process
+        self.pid = process.pid
         self.fd = fd
 
     def report(self) -> list[int]:

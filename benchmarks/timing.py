@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 Pass = Callable[[], float]
@@ -71,9 +72,9 @@ def interleave(passes: Mapping[str, Pass], effort: Effort) -> Costs:
     return Costs(take_turns(passes, effort))
 
 
-def take_turns(passes: Mapping[str, Callable[[], T]], effort: Effort) -> dict[str, list[T]]:
+def take_turns(passes: Mapping[K, Callable[[], T]], effort: Effort) -> dict[K, list[T]]:
     """Run every candidate once in each round, after one round that does not count; what each gave, by name."""
-    results: dict[str, list[T]] = {name: [] for name in passes}
+    results: dict[K, list[T]] = {name: [] for name in passes}
     order = list(passes)
     for name in order:
         passes[name]()

@@ -8,8 +8,8 @@ only read overlap, the others exclude each other and the earliest approved one g
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 import trio
@@ -27,6 +27,7 @@ from agentwire.events import (
     CallRef,
     CallRunning,
     Category,
+    Diff,
     Location,
     Notice,
     SubagentTask,
@@ -42,13 +43,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentwire.calls")
 
+R = TypeVar("R")
+
 LIVE_OUTPUT_LIMIT = 1024 * 1024
-"""Bytes of live output shown per call; the result is not affected."""
+"""Characters of live output shown per call; the result is not affected."""
 
 MALFORMED_NAME = (
     "Malformed tool call: empty function name. Issue the call again with the name of one of the available tools."
 )
-MALFORMED_ID = "Malformed tool call: empty tool call id. Issue the call again."
 
 PROMPT_KINDS: dict[tuple[Category, bool], str] = {
     ("info", False): "read",
@@ -108,12 +110,15 @@ def plan(turn: Turn, ref: CallRef) -> PlannedCall:
     category: Category = tool.category if tool else "exec"
     call = PlannedCall(ref, tool, arguments or {}, category)
     why = MALFORMED_NAME if not ref.name else ""
-    if tool is not None and not tool.available(_context(turn, call)):
+    if tool is not None and not _ask_tool(tool, tool.available, False, _context(turn, call)):
         why = UNAVAILABLE.format(name=ref.name)
     if why:
         call.barred, call.result = True, ToolResult(why, is_error=True)
     locations = []
-    for given in tool.paths(call.arguments) if tool else ():
+    paths = _ask_tool(tool, tool.paths, None, call.arguments) if tool else []
+    if paths is None:  # a tool that cannot say where it goes may go anywhere
+        call.outside = True
+    for given in paths or ():
         where = resolve(turn.session.workspace, given)
         locations.append(Location(scrub(str(where))))
         call.path = call.path or scrub(str(where))
@@ -125,13 +130,31 @@ def plan(turn: Turn, ref: CallRef) -> PlannedCall:
             ref.arguments_text,
             UNSET if arguments is None else Raw(msgspec.json.encode(arguments, order="sorted")),
             category,
-            scrub(tool.describe(call.arguments)) if tool else "",
+            scrub(_ask_tool(tool, tool.describe, ref.name, call.arguments)) if tool else "",
             locations,
             call.barred,
         )
     )
     turn.open_calls[ref.call_id] = ref.name
     return call
+
+
+def _ask_tool(tool: Tool, method: Callable[..., R], otherwise: R, *arguments: object) -> R:
+    """What a tool says of itself; ``otherwise`` if it cannot: its bug is no reason to lose the turn."""
+    try:
+        return method(*arguments)
+    except Exception:  # anybody's tool
+        logger.exception("the tool %s does not keep to the contract", tool.name)
+        return otherwise
+
+
+def _checked(result: object) -> ToolResult:
+    """A tool's result, if it is one that can be told."""
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"a tool must give a ToolResult, not {type(result).__name__}")
+    if result.metadata is not UNSET:
+        msgspec.json.encode(result.metadata)
+    return result
 
 
 def _context(turn: Turn, call: PlannedCall, *, live: bool = False) -> ToolContext:
@@ -162,6 +185,10 @@ class _LiveOutput:
         self._left = LIVE_OUTPUT_LIMIT
 
     def __call__(self, delta: str, stream: str) -> None:
+        """Take a piece, from any thread; ``stream`` is ``stdout`` or ``stderr``."""
+        self._turn.in_own_thread(self._show, delta, stream)
+
+    def _show(self, delta: str, stream: str) -> None:
         if self._left <= 0 or not delta or self._call_id not in self._turn.open_calls:
             return
         delta = scrub(delta)[: self._left]
@@ -239,7 +266,7 @@ class CallBatch:
 
     async def _ask(self, call: PlannedCall) -> None:
         turn, tool = self._turn, call.tool
-        preview = await tool.preview(call.arguments, _context(turn, call)) if tool else None
+        preview = await self._preview(call)
         call.state = "asked"
         turn.say(
             ApprovalRequested(
@@ -248,7 +275,7 @@ class CallBatch:
                 name=call.ref.name,
                 category=call.category,
                 path=call.path,
-                command=scrub(tool.command(call.arguments)) if tool else "",
+                command=scrub(_ask_tool(tool, tool.command, "", call.arguments)) if tool else "",
                 diff=preview if preview is not None else UNSET,
                 prompt_kind=PROMPT_KINDS[call.category, call.outside],  # type: ignore[arg-type]
                 offers_always=not call.outside and turn.session.policy.always_covers != "none",
@@ -260,10 +287,18 @@ class CallBatch:
                 call_id=call.ref.call_id,
                 name=call.ref.name,
                 category=call.category,
-                outside=call.outside,
                 settle=lambda decision: self._settled(call, decision),
             )
         )
+
+    async def _preview(self, call: PlannedCall) -> Diff | None:
+        if call.tool is None:
+            return None
+        try:
+            return await call.tool.preview(call.arguments, _context(self._turn, call))
+        except Exception:  # anybody's tool
+            logger.exception("the tool %s could not preview a call", call.ref.name)
+            return None
 
     def _settled(self, call: PlannedCall, decision: Decision) -> None:
         verdict: Literal["allowed", "denied", "cancelled"] = "allowed" if decision.allowed else "denied"
@@ -319,10 +354,10 @@ class CallBatch:
             return ToolResult(f"Unknown tool: {call.ref.name}", is_error=True)
         context = _context(self._turn, call, live=True)
         try:
-            result = await tool.run(call.arguments, context)
+            result = _checked(await tool.run(call.arguments, context))
         except ToolError as error:
             result = ToolResult(str(error), is_error=True)
-        except Exception as error:  # a tool's bug is the model's to read and the log's to explain
+        except (Exception, SystemExit) as error:  # a tool's bug is the model's to read and the log's to explain
             logger.exception("tool %s failed", call.ref.name)
             result = ToolResult(f"{call.ref.name} failed: {type(error).__name__}: {error}", is_error=True)
         result.output = post_process(scrub(result.output), tool.output_limit, context.compaction)

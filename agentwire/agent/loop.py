@@ -5,7 +5,8 @@ It works with a :class:`~agentwire.agent.turn.Turn` as any other agent does and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +27,7 @@ from agentwire.events import (
 )
 from agentwire.provider.contract import Completion, ModelRequest, Provider, ProviderError, StreamEvent
 from agentwire.tools.contract import SubagentReport, Tool, ToolContext
+from agentwire.tools.function import tool
 
 if TYPE_CHECKING:
     from agentwire.agent.turn import Turn
@@ -42,8 +44,9 @@ class Agent:
     """A model with tools.
 
     ``provider`` is a name (``"openai"``), a :class:`~agentwire.provider.contract.Provider`, or None for what the
-    command line or :func:`agentwire.serve` says. ``tools`` are added to the built-in ones (``builtins=False``: they
-    are all there is). ``max_steps`` bounds the model calls of one turn; 0 is no bound.
+    command line or :func:`agentwire.serve` says. ``tools`` (or functions that can be made into some) come before the
+    built-in ones (``builtins=False``: they are all there is). ``max_steps`` bounds the model calls of one turn; 0 is
+    no bound.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class Agent:
         provider: str | Provider | None = None,
         *,
         model: str = "",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool | Callable[..., Any]] = (),
         builtins: bool = True,
         system_prompt: str = "",
         max_steps: int = 0,
@@ -59,7 +62,7 @@ class Agent:
     ) -> None:
         self.provider = provider
         self.model = model
-        self.tools = list(tools)
+        self.tools = [entry if isinstance(entry, Tool) else tool(entry) for entry in tools]
         self.builtins = builtins
         self.system_prompt = system_prompt
         self.max_steps = max_steps
@@ -67,7 +70,12 @@ class Agent:
 
     async def run(self, turn: Turn) -> None:
         """Answer one user input."""
-        limit = turn.session.settings.max_steps or self.max_steps
+        settings = turn.session.settings
+        limit = self.max_steps if settings.max_steps is UNSET else settings.max_steps
+        turn.instructions = settings.system_prompt or self.system_prompt
+        if not turn.instructions:
+            # Once a turn, not once a step: the prompt stays the same, and so does the service's cache of it.
+            turn.instructions = await trio.to_thread.run_sync(system_prompt, turn.session.workspace)
         await self._answer(turn, limit, self.max_tokens)
 
     async def spawn(self, turn: Turn, tasks: list[SubagentTask]) -> list[SubagentReport]:
@@ -131,14 +139,13 @@ class Agent:
     def _request(self, turn: Turn, max_tokens: int | UnsetType, *, tools: bool) -> ModelRequest:
         session = turn.session
         context = ToolContext(workspace=session.workspace, cache=turn.cache, image_input=session.model.image_input)
-        system = session.settings.system_prompt or self.system_prompt or system_prompt(session.workspace)
         limit = session.settings.max_tokens if session.settings.max_tokens is not UNSET else max_tokens
         if turn.origin:
             limit = max_tokens
         return ModelRequest(
             model=session.model.model,
             messages=turn.messages(),
-            system="\n\n".join([system, *turn.context]),
+            system="\n\n".join([turn.instructions, *turn.context]),
             tools=turn.toolbox.offered(context, spawn=not turn.origin) if tools else [],
             max_tokens=limit,
             thinking=session.model.thinking,
@@ -156,13 +163,22 @@ class _Stream:
         self.shown = False
         self.usage: Usage | UnsetType = UNSET
         self.ids: dict[str, str] = {}
+        self._thread = threading.get_ident()
 
     def __call__(self, event: StreamEvent) -> None:
-        kind = type(event)
+        """Take an event, from any thread."""
+        if threading.get_ident() == self._thread:
+            self._take(event)
+        else:
+            self._turn.in_own_thread(self._take, event)
+
+    def _take(self, event: StreamEvent) -> None:
         if isinstance(event, Usage):
             self.usage = event
             return
-        if kind is TextDelta:
+        if isinstance(event, TextDelta):
+            if not isinstance(event.text, str):
+                raise TypeError(f"a text delta must hold text, not {event.text!r}")
             self.shown = True
         elif isinstance(event, CallStarted):
             self.shown = True

@@ -22,7 +22,7 @@ Today's date: {date}"""
 
 
 def system_prompt(workspace: Path, today: datetime.date | None = None) -> str:
-    """Working directory, platform, date, and the workspace's AGENTS.md if it has one."""
+    """Working directory, platform, date, and the workspace's AGENTS.md if it has one. Reads a file."""
     text = TEMPLATE.format(
         workspace=workspace,
         platform=f"{platform.system()} {platform.release()}",
@@ -33,8 +33,15 @@ def system_prompt(workspace: Path, today: datetime.date | None = None) -> str:
 
 
 def _instructions(workspace: Path) -> str:
+    """The file's text. Only a regular file that lies in the workspace itself counts: whoever wrote the workspace
+    could make it a link to a secret, or a device that never ends."""
     try:
-        data = (workspace / INSTRUCTIONS).read_bytes()[:LONGEST_INSTRUCTIONS]
+        path = (workspace / INSTRUCTIONS).resolve(strict=True)
+        if not path.is_relative_to(workspace.resolve()) or not path.is_file():
+            logger.warning("%s is not a file of the workspace: ignored", workspace / INSTRUCTIONS)
+            return ""
+        with path.open("rb") as file:
+            data = file.read(LONGEST_INSTRUCTIONS)
     except FileNotFoundError:
         return ""
     except OSError as error:

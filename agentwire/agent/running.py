@@ -27,13 +27,15 @@ def as_run(agent: Any) -> Run:
     ``TypeError`` for anything else.
     """
     run = getattr(agent, "run", agent)
-    if inspect.iscoroutinefunction(run) or getattr(run, "__agentwire_async__", False):
+    if inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(getattr(run, "__call__", None)):  # noqa: B004
         return run  # type: ignore[no-any-return]  # checked just now
     if not callable(run):
         raise TypeError(f"an agent is an async function of a turn, or has one called run; got {agent!r}")
 
     async def in_thread(turn: Turn) -> None:
-        await trio.to_thread.run_sync(run, BlockingTurn(turn), abandon_on_cancel=True)
+        # A limiter of its own: an agent that does not heed a stop keeps its thread, and must not keep others from one.
+        limiter = trio.CapacityLimiter(1)
+        await trio.to_thread.run_sync(run, BlockingTurn(turn), abandon_on_cancel=True, limiter=limiter)
 
     return in_thread
 
@@ -46,11 +48,16 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
     try:
         with turn.scope:
             await ready()
-            await run(turn)
+            async with trio.open_nursery() as turn.helpers:
+                await _obey(run, turn)
+                turn.helpers.cancel_scope.cancel()
             turn.close_step()
     except Exception as error:  # whatever an agent raises ends its turn, not the server
         logger.exception("the agent failed")
         turn.fail(ErrorInfo("internal_error", f"The agent failed: {describe(error)}"))
+    except BaseException:
+        turn.cut_short = True  # from outside: the process or the block around the session ends
+        raise
     finally:
         finish(turn)
     if not turn.session.ephemeral:
@@ -58,6 +65,13 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
             await sync(turn.session.log)
         if turn.session.active is None:
             turn.session.log.trim()  # at rest a session keeps no records in memory; they are in the journal
+
+
+async def _obey(run: Run, turn: Turn) -> None:
+    try:
+        await run(turn)
+    except* SystemExit as left:
+        raise RuntimeError("the agent called exit()") from left
 
 
 def describe(error: BaseException) -> str:
@@ -70,6 +84,23 @@ def describe(error: BaseException) -> str:
 def finish(turn: Turn) -> None:
     """Settle what is open and append the turn's one end. Plain code: nothing can come between."""
     session = turn.session
+    try:
+        _end(turn)
+    except Exception:  # something that an agent left behind cannot be told: the end itself must be
+        logger.exception("the end of the turn could not be told in full")
+        error = ErrorInfo("internal_error", "The end of this turn could not be told in full")
+        turn.say(TurnFinished("failed", error=error, steps=turn.steps))
+    turn.over = True
+    session.active = None
+    turn.finished.set()
+    session.apply_held_config()
+    waiting, session.on_idle = session.on_idle, []
+    for call in waiting:
+        call()
+
+
+def _end(turn: Turn) -> None:
+    session = turn.session
     for question in session.approvals.open:
         session.approvals.forget(question.approval_id)
         turn.say(ApprovalResolved(question.approval_id, question.call_id, "cancelled", "", "stop", STOPPED))
@@ -79,7 +110,7 @@ def finish(turn: Turn) -> None:
         outcome = "limit"
     elif turn.error is not UNSET:
         outcome = "failed"
-    elif turn.scope.cancelled_caught:
+    elif turn.scope.cancelled_caught or turn.cut_short:
         outcome = "cancelled"
     turn.say(
         TurnFinished(
@@ -91,10 +122,3 @@ def finish(turn: Turn) -> None:
             turn.steps,
         )
     )
-    turn.over = True
-    session.active = None
-    turn.finished.set()
-    session.apply_held_config()
-    waiting, session.on_idle = session.on_idle, []
-    for call in waiting:
-        call()

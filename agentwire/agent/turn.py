@@ -6,9 +6,10 @@ tool. Any ``async def run(turn)`` can be an agent; the built-in one is :class:`a
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 import trio
@@ -52,6 +53,20 @@ STOPPED = "Cancelled by user"
 """What hosts read on a call that a stop ended."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def from_any_thread(method: Callable[Concatenate[Turn, P], R]) -> Callable[Concatenate[Turn, P], R]:
+    """A method that is carried out in the server's thread, whoever calls it: the log has one writer."""
+
+    @functools.wraps(method)
+    def call(self: Turn, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.in_own_thread(functools.partial(method, self, *args, **kwargs))
+
+    return call
+
+
 class TurnOver(RuntimeError):
     """Something was said in a turn that has ended; it is not in the log."""
 
@@ -85,13 +100,17 @@ class Turn:
         self.finished = trio.Event()
         """Set when the turn's end is in the log."""
         self.over = False
-        self.started = 0
-        """Sequence number of the turn's first record."""
+        self.first = Record(0, 0, TurnStarted(id, ref, list(input)), number)
+        """The turn's first record."""
+        self.instructions = ""
+        """The system prompt of this turn."""
         self.usage = Usage()
         self.steps = 0
         self.last_text = ""
         self.finish_reason = ""
         self.limit_reached = False
+        self.cut_short = False
+        """Cancelled from outside, not by :meth:`stop`."""
         self.error: ErrorInfo | UnsetType = UNSET
         """Why the turn failed; set by :meth:`fail`."""
         self.open_calls: dict[str, str] = {}
@@ -105,6 +124,9 @@ class Turn:
         self._history = History() if origin else session.history
         self.cache = ReadCache() if origin else toolbox.cache
         """What this conversation has read: a subagent has not seen what its parent has."""
+        self._calling = trio.Lock()
+        self.helpers: trio.Nursery | None = None
+        """Owns what other threads ask of this turn; lives as long as the agent runs, inside :attr:`scope`."""
         self._thread = threading.get_ident()
         self._token = trio.lowlevel.current_trio_token()
 
@@ -135,13 +157,24 @@ class Turn:
             self.session, self.toolbox, number=self.number, id=self.id, ref=self.ref, input=input,
             approved=self.approved, origin=origin,
         )  # fmt: skip
+        child.instructions = self.instructions
         child._history.feed(Record(0, 0, TurnStarted(self.id, self.ref, list(input)), self.number))
         return child
 
+    def in_own_thread(self, function: Callable[..., R], *arguments: object) -> R:
+        """Call a function in the server's thread, where the log is written, from whichever thread this is."""
+        if threading.get_ident() == self._thread:
+            return function(*arguments)
+        return trio.from_thread.run_sync(function, *arguments, trio_token=self._token)
+
     # --- answering ---
 
+    @from_any_thread
     def say(self, event: AnyEvent) -> Record:
         """Append an event of this turn to the log; raises :class:`TurnOver` after the turn's end."""
+        return self._append(event)
+
+    def _append(self, event: AnyEvent) -> Record:
         if self.over:
             raise TurnOver("the turn has ended")
         record = self.session.append(event, self.number, self.origin)
@@ -149,10 +182,9 @@ class Turn:
             self._history.feed(Record(record.seq, record.time, record.event, record.turn))
         return record
 
+    @from_any_thread
     def text(self, delta: str) -> None:
         """Stream a piece of the answer. May be called from any thread."""
-        if threading.get_ident() != self._thread:
-            return trio.from_thread.run_sync(self.text, delta, trio_token=self._token)
         if delta:
             if not self._streaming:
                 self.begin_step()
@@ -161,10 +193,9 @@ class Turn:
             self.say(TextDelta(delta))
         return None
 
+    @from_any_thread
     def reasoning(self, delta: str) -> None:
         """Stream a piece of reasoning, for display. May be called from any thread."""
-        if threading.get_ident() != self._thread:
-            return trio.from_thread.run_sync(self.reasoning, delta, trio_token=self._token)
         if delta:
             if not self._streaming:
                 self.begin_step()
@@ -173,36 +204,41 @@ class Turn:
             self.say(ReasoningDelta(delta))
         return None
 
+    @from_any_thread
     def notice(self, text: str) -> None:
         """Tell the person at the host something that nothing depends on."""
-        if threading.get_ident() != self._thread:
-            return trio.from_thread.run_sync(self.notice, text, trio_token=self._token)
         self.say(Notice(scrub(text)))
         return None
 
     def stream(self, event: TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta) -> None:
-        """Show what a model service streams, as it is; the step was begun."""
+        """Show what a model service streams, as it is; the step was begun. For the server's own thread only."""
         if type(event) is TextDelta:
             self._text.append(event.text)
-        self.say(event)
+        self._append(event)
 
+    @from_any_thread
     def stop(self) -> None:
         """End the turn. From here on no approval starts anything; its end is in the log when what runs has died."""
         self.scope.cancel()
         self.session.approvals.settle_all(Decision(False, "call", "stop", STOPPED, cancelled=True))
 
+    @from_any_thread
     def fail(self, error: ErrorInfo) -> None:
         """Say that the turn failed. Return from the agent after this; the first failure stands."""
         if self.error is UNSET:
             self.error = error
             self.say(ErrorRaised(error))
 
+    @from_any_thread
     def add_usage(self, usage: Usage) -> None:
-        """Account for tokens spent in this turn."""
+        """Account for tokens spent in this turn. Raises ``TypeError`` for an ``extra`` that JSON has no words for."""
+        if usage.extra is not UNSET:
+            msgspec.json.encode(usage.extra)
         self.usage = self.usage + usage
 
     # --- steps ---
 
+    @from_any_thread
     def begin_step(self, limit: int = 0) -> None:
         """A model call begins. Called by itself when an agent speaks outside a step."""
         self.say(StepStarted(self.steps, limit))
@@ -211,12 +247,14 @@ class Turn:
         self._text.clear()
         self._reasoning.clear()
 
+    @from_any_thread
     def retry(self, scheduled: RetryScheduled) -> None:
         """The model request of this step will be sent again: what it streamed so far is void."""
         self.say(scheduled)
         self._text.clear()
         self._reasoning.clear()
 
+    @from_any_thread
     def finish_step(
         self,
         *,
@@ -247,6 +285,7 @@ class Turn:
             )
         )
 
+    @from_any_thread
     def close_step(self) -> None:
         """Finish the step that an agent began by speaking, if one is open."""
         if self._streaming:
@@ -259,10 +298,12 @@ class Turn:
 
     # --- user text during the turn ---
 
+    @from_any_thread
     def join(self, text: str) -> None:
         """The user added text (steer); it is read before the next model request."""
         self._joined.append(text)
 
+    @from_any_thread
     def take_joined(self) -> bool:
         """Put the user's added text into the log. True: there was some."""
         joined, self._joined = self._joined, []
@@ -275,25 +316,51 @@ class Turn:
     async def call(self, name: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         """Call a tool by name, as a model would: judged, asked about if need be, run, shown.
 
-        A denied call gives an error result that says so. May be awaited on asyncio too.
+        A denied call gives an error result that says so. One at a time: calls made side by side wait for each other.
+        May be awaited on asyncio too.
         """
         if threading.get_ident() != self._thread:
             import asyncio
 
             return await asyncio.to_thread(self.call_blocking, name, arguments)
         text = msgspec.json.encode(arguments or {}, order="sorted").decode()
-        ref = CallRef(self.unique_call_id(""), name, text)
-        if not self._streaming:
-            self.begin_step()
-        planned = plan(self, ref)
-        self.finish_step(calls=[ref], finish_reason="tool_calls")
-        await self.run_calls([planned])
-        return planned.result
+        async with self._calling:
+            ref = CallRef(self.unique_call_id(""), name, text)
+            if not self._streaming:
+                self.begin_step()
+            planned = plan(self, ref)
+            self.finish_step(calls=[ref], finish_reason="tool_calls")
+            await self.run_calls([planned])
+            return planned.result
 
     def call_blocking(self, name: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         """:meth:`call` for plain functions: blocks the calling thread, which must not be the server's own."""
-        return trio.from_thread.run(self.call, name, arguments, trio_token=self._token)
+        return trio.from_thread.run(self._call_as_helper, name, arguments, trio_token=self._token)
 
+    async def _call_as_helper(self, name: str, arguments: dict[str, Any] | None) -> ToolResult:
+        """:meth:`call`, in the turn's own nursery: a stop ends it, and the turn does not end before it has."""
+        if self.helpers is None or self.over:
+            raise TurnOver("the turn has ended")
+        done = trio.Event()
+        result: list[ToolResult | Exception] = []
+
+        async def run() -> None:
+            try:
+                result.append(await self.call(name, arguments))
+            except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
+                result.append(error)
+            finally:
+                done.set()
+
+        self.helpers.start_soon(run)
+        await done.wait()
+        if not result:
+            raise TurnOver("the turn was stopped")
+        if isinstance(result[0], Exception):
+            raise result[0]
+        return result[0]
+
+    @from_any_thread
     def plan(self, ref: CallRef) -> PlannedCall:
         """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`."""
         return plan(self, ref)
@@ -313,6 +380,7 @@ class Turn:
         known.add(call_id)
         return call_id
 
+    @from_any_thread
     def close_calls(self, cause: str, reason: str) -> None:
         """Close every call that was shown and is still open, in the order they were shown."""
         for call_id, name in list(self.open_calls.items()):

@@ -19,6 +19,10 @@ COMMANDS = {
 """Name, module and one line of help of every subcommand."""
 
 
+DEFAULT_CODEC = "aionrs"
+"""The wire of ``serve`` when none is named."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand only to run it or to show its own help."""
 
@@ -90,7 +94,7 @@ def _codec_of(arguments: list[str]) -> str:
             return arguments[index + 1]
         if word.startswith("--codec="):
             return word.partition("=")[2]
-    return ""
+    return DEFAULT_CODEC
 
 
 def _tell_host(name: str, message: str) -> None:

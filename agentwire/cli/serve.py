@@ -8,6 +8,8 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from agentwire.cli import DEFAULT_CODEC
+
 
 def parse_option(text: str) -> tuple[str, Any]:
     """``KEY=VALUE``; the value is read as JSON if it is JSON, else as text. Raises ``click.BadParameter``."""
@@ -21,7 +23,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 
 
 @click.command(context_settings={"show_default": False})
-@click.option("--codec", default="aionrs", help="The wire to speak (see `agentwire codecs`). [aionrs]")
+@click.option("--codec", default=DEFAULT_CODEC, help=f"The wire to speak (see `agentwire codecs`). [{DEFAULT_CODEC}]")
 @click.option("--provider", default="", help="The model service (see `agentwire providers`). [anthropic]")
 @click.option("--model", default="", help="Model name, as the service knows it.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Longest reply of the model, in tokens.")
@@ -35,7 +37,11 @@ def parse_option(text: str) -> tuple[str, Any]:
 @click.option("--resume", help="Id of a stored session to go on with, or `latest` for this workspace's newest.")
 @click.option("--fork-session", is_flag=True, help="With --resume: go on in a copy under a new id.")
 @click.option("--allow", multiple=True, help="Tool or category that needs no approval (repeatable).")
-@click.option("--confine", is_flag=True, help="Refuse every path outside the workspace instead of asking.")
+@click.option(
+    "--confine",
+    is_flag=True,
+    help="File tools: refuse every path outside the workspace instead of asking. Commands are not confined.",
+)
 @click.option("--ephemeral", is_flag=True, help="Keep no journal.")
 @click.option("--trust-workspace", is_flag=True, help="Take everything this workspace's agentwire.toml says.")
 @click.option("--thinking", type=click.Choice(["enabled", "disabled"]), help="Extended thinking.")

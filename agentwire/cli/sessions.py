@@ -46,6 +46,9 @@ def list_(workspace: Path | None) -> int:
     where = str(workspace.resolve()) if workspace else None
     rows = sorted(_store().list(where), key=lambda info: info.created, reverse=True)
     for info in rows:
+        if info.problem:
+            click.echo(f"{info.id}  unreadable: {info.problem}")
+            continue
         when = datetime.datetime.fromtimestamp(info.created / 1000).strftime("%Y-%m-%d %H:%M")
         click.echo(f"{info.id}  {when}  {info.model or '-':<28}  {info.workspace}")
     if not rows:
@@ -68,11 +71,14 @@ def show(session: str, records: bool) -> int:
 
 @sessions.command()
 @click.argument("session", nargs=-1, required=True)
-@_told
 def rm(session: tuple[str, ...]) -> int:
     """Remove stored sessions; one in use is refused."""
-    store = _store()
+    store, failed = _store(), False
     for name in session:
-        store.remove(name)
-        click.echo(f"removed {name}", err=True)
-    return 0
+        try:
+            store.remove(name)
+            click.echo(f"removed {name}", err=True)
+        except StoreError as error:
+            click.echo(f"Error: {error}", err=True)
+            failed = True
+    return 1 if failed else 0

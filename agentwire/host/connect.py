@@ -34,6 +34,7 @@ from agentwire.events import (
 from agentwire.host.groups import one_error
 from agentwire.host.refused import Refused
 from agentwire.log.log import SessionLog
+from agentwire.tools import watchdog
 
 logger = logging.getLogger("agentwire.connect")
 
@@ -41,6 +42,9 @@ LONGEST_LINE = 64 * 1024 * 1024
 STDERR_TAIL = 16 * 1024
 READY_TIMEOUT = 60.0
 """Seconds; a real aionrs with a hanging MCP server needs up to 30 before it is ready."""
+
+DRAIN = 0.25
+"""Seconds that a dead agent's output is still read."""
 
 GRACE = 5.0
 """Seconds between closing the agent's input, SIGTERM and SIGKILL."""
@@ -82,6 +86,7 @@ class Peer:
         self._ready = trio.Event()
         self._gone = trio.Event()
         self._writing = trio.Lock()
+        self._listening = trio.CancelScope()
 
     # --- driving ---
 
@@ -126,10 +131,10 @@ class Peer:
                         await self._either(news)
         finally:
             cursor.close()
-            self._running = ""
             if not ended and not self._gone.is_set():
                 with trio.CancelScope(shield=True), trio.move_on_after(GRACE):
-                    await self.send(Stop())
+                    await self._stop_and_wait(ref)
+            self._running = ""
         if self._gone.is_set() and not self._orderly():
             raise AgentDied(self.process.returncode, self.stderr)
 
@@ -189,11 +194,18 @@ class Peer:
         stdin = self.process.stdin
         if stdin is None:
             raise RuntimeError("the process was started without a pipe")
+        # Half a line would spoil the next one: once begun, a line is written whole, or the agent is given up.
+        sent = False
         try:
             async with self._writing:
-                await stdin.send_all(out)
+                with trio.CancelScope(shield=True), trio.move_on_after(GRACE):
+                    await stdin.send_all(out)
+                    sent = True
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise AgentDied(self.process.returncode, self.stderr) from None
+        if not sent:
+            _signal(self.process, signal.SIGKILL)
+            raise AgentDied(self.process.returncode, "the agent does not read what it is sent")
 
     @property
     def stderr(self) -> str:
@@ -207,13 +219,25 @@ class Peer:
         stdout = self.process.stdout
         if stdout is None:
             raise RuntimeError("the process was started without a pipe")
-        while chunk := await stdout.receive_some():
-            self._hear(framer.feed(chunk))
+        with self._listening:
+            while chunk := await stdout.receive_some():
+                self._hear(framer.feed(chunk))
         self._hear(framer.finish())
         self._take(self._side.close())
-        await self.process.wait()
+        # An agent that closed its output has nothing more to say, even if it lives on.
+        with trio.move_on_after(GRACE):
+            await self.process.wait()
+        if self.process.returncode is None:
+            _signal(self.process, signal.SIGTERM)
         self._gone.set()
         self._ready.set()
+
+    async def _watch_death(self) -> None:
+        """A child that the agent left behind may hold its output open: that must not hide the agent's death."""
+        await self.process.wait()
+        watchdog.release(self.process.pid)
+        await trio.sleep(DRAIN)
+        self._listening.cancel()
 
     def _hear(self, lines: Sequence[bytes | LineFault]) -> None:
         for line in lines:
@@ -247,6 +271,18 @@ class Peer:
             size += len(chunk)
             while size - len(self._stderr[0]) > STDERR_TAIL:
                 size -= len(self._stderr.popleft())
+
+    async def _stop_and_wait(self, ref: str) -> None:
+        """Stop a turn that nobody follows any more, and wait for its end, so that the next finds none before it."""
+        cursor = self.log.cursor()
+        await self.send(Stop())
+        while not self._gone.is_set():
+            for record in cursor.take():
+                if record.turn == self._turns.get(ref) and isinstance(record.event, TurnFinished) and not record.origin:
+                    return
+            news = trio.Event()
+            if cursor.park(news.set):
+                await self._either(news)
 
     async def _answer(self, question: ApprovalRequested, on_approval: OnApproval) -> None:
         answer = on_approval(question)
@@ -326,11 +362,13 @@ async def connect(
         env=dict(env) if env is not None else None,
         start_new_session=True,
     )
+    watchdog.guard(process.pid)  # it does not outlive us, even if we are killed
     peer = Peer(process, side, on_approval, tap)
     with one_error():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer._listen)
             nursery.start_soon(peer._drain_stderr)
+            nursery.start_soon(peer._watch_death)
             try:
                 await peer.wait_ready(ready_timeout)
                 yield peer

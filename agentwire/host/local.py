@@ -14,10 +14,10 @@ from agentwire.commands import Approve, Deny, Outcome, Prompt, Refusal, Stop
 from agentwire.events import AnyEvent, ApprovalRequested, TurnFinished
 from agentwire.host.groups import one_error
 from agentwire.host.refused import Refused
-from agentwire.log.cursor import Cursor
+from agentwire.log.waiting import next_records
 from agentwire.policy import Policy
 from agentwire.server.runner import SessionRunner
-from agentwire.server.runtime import make_runner
+from agentwire.server.runtime import close_provider, make_runner
 from agentwire.server.server import Server
 from agentwire.serving import ServeOptions, prepare
 from agentwire.session import Session
@@ -41,8 +41,9 @@ class LocalSession:
     async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncIterator[AnyEvent]:
         """Send a user input and yield the events of its turn, its end included.
 
-        Leaving the loop early stops the turn. Raises :class:`Refused` if a turn runs already. Questions go to
-        ``on_approval``; without it, answer them with :meth:`approve` and :meth:`deny` while iterating.
+        Leaving the loop early stops the turn: at once if the iterator is closed (``contextlib.aclosing``). Raises
+        :class:`Refused` if a turn runs already. Questions go to ``on_approval``; without it, answer them with
+        :meth:`approve` and :meth:`deny` while iterating.
         """
         cursor = self.session.log.cursor()
         turn = None
@@ -50,7 +51,7 @@ class LocalSession:
             _check(self._runner.prompt(Prompt(text, files=list(files)), "local"))
             turn = self.session.active
             while True:
-                for record in await _next(cursor):
+                for record in await next_records(cursor):
                     if record.turn != turn.number:
                         continue
                     yield record.event
@@ -62,6 +63,8 @@ class LocalSession:
             cursor.close()
             if turn is not None and not turn.over:
                 turn.stop()
+                with trio.CancelScope(shield=True):
+                    await turn.finished.wait()  # so that the next prompt finds nobody before it
 
     async def ask(self, text: str, *, files: Sequence[str] = ()) -> str:
         """Send a user input and wait for the answer's text."""
@@ -100,17 +103,6 @@ def _check(outcome: Outcome) -> None:
         raise Refused(outcome.result)
 
 
-async def _next(cursor: Cursor) -> list[Any]:
-    while True:
-        records = cursor.take()
-        if records:
-            await trio.lowlevel.checkpoint()
-            return records
-        ready = trio.Event()
-        if cursor.park(ready.set):
-            await ready.wait()
-
-
 @asynccontextmanager
 async def open_session(
     agent: Any = None,
@@ -141,12 +133,11 @@ async def open_session(
                 server = Server(nursery)
                 runner = make_runner(session, chosen, nursery)
                 server.add(runner)
-                runner.mcp.configure(boot.mcp_specs())
+                runner.mcp.configure(boot.mcp_specs)
                 try:
                     yield LocalSession(runner, on_approval)
                 finally:
                     nursery.cancel_scope.cancel()
     finally:
         session.log.close()
-        if session.provider is not None:
-            await session.provider.aclose()
+        await close_provider(session)

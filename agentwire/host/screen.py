@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ class Screen:
             self._end_stream()
             self._console.print(label, style="bold" if kind is TextDelta else style, markup=False, end="")
             self._streaming = kind
-        self._console.print(text, style=style, markup=False, end="")
+        self._console.print(plain(text), style=style, markup=False, end="")
 
     def _end_stream(self) -> None:
         if self._streaming is not None:
@@ -116,7 +117,15 @@ class Screen:
             self._streaming = None
 
     def _print(self, text: str, style: str = "") -> None:
-        self._console.print(text, style=style, markup=False)
+        self._console.print(plain(text), style=style, markup=False)
+
+
+def plain(text: str) -> str:
+    """Text without what a terminal would obey: control characters but line feed and tab become U+FFFD."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _tokens(usage: Usage) -> str:

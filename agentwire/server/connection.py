@@ -15,7 +15,7 @@ import trio
 
 from agentwire.codec.contract import AgentSide, Request
 from agentwire.codec.framing import Framer, LineFault
-from agentwire.commands import Outcome
+from agentwire.commands import Outcome, Refusal
 from agentwire.server.outbox import Outbox
 from agentwire.server.server import Server
 
@@ -57,7 +57,7 @@ class Connection:
         max_line: int,
         session: str = "",
         outbox: Outbox | None = None,
-        name: str = "host",
+        name: str = "",
     ) -> None:
         self._server = server
         self._side = side
@@ -65,7 +65,7 @@ class Connection:
         self._framer = Framer(max_line)
         self._session = session
         """The session of commands that name none."""
-        self._name = name
+        self.name = name
         self.outbox = outbox or Outbox(side)
         self.broken = False
         """The other end is gone; nothing can be written any more."""
@@ -85,6 +85,8 @@ class Connection:
             await self._server.host_gone(self)
             self._ending = True
             self._wake()
+        for session in list(self.outbox.follows):
+            self.outbox.unfollow(session)
         return self.outbox.exit_status or 0
 
     def follows(self, session: str) -> bool:
@@ -110,7 +112,11 @@ class Connection:
                 return
 
     def _handle(self, line: bytes | LineFault) -> None:
-        request = self._side.receive(line, self._server)
+        try:
+            request = self._side.receive(line, self._server)
+        except Exception:  # a codec's bug: this line is lost, and said; what follows may be fine
+            logger.exception("the codec could not read a line")
+            request = Request(None, Refusal("internal", "This line could not be read; see the agent's log"))
         if request is None:
             return
         session = request.session or getattr(request.command, "session", "") or self._session
@@ -119,7 +125,7 @@ class Connection:
                 self._reply(request, session, Outcome(request.refusal))
             return
         self._server.dispatch(
-            request.command, session, lambda outcome: self._reply(request, session, outcome), by=self._name
+            request.command, session, lambda outcome: self._reply(request, session, outcome), by=self.name
         )
 
     def _reply(self, request: Request, session: str, outcome: Outcome) -> None:
@@ -134,11 +140,21 @@ class Connection:
             now = time.perf_counter_ns()
             if now - self._last_direct > QUIET_NS:
                 self._last_direct = now
-                self.outbox.fill()
+                self._fill()
                 self._send_now()
-                if not self.outbox.out and not self._held() and self.outbox.park(self._on_append):
+                if self._quiet() and self.outbox.park(self._on_append):
                     return
         self._wake()
+
+    def _fill(self) -> None:
+        try:
+            self.outbox.fill()
+        except Exception:  # a codec's bug: this connection cannot go on, others can
+            logger.exception("the codec could not render; the connection ends")
+            self.broken = True
+
+    def _quiet(self) -> bool:
+        return not self.broken and not self.outbox.out and not self._held()
 
     def _wake(self) -> None:
         self._work.set()
@@ -159,7 +175,7 @@ class Connection:
 
     async def _write(self, scope: trio.CancelScope) -> None:
         while True:
-            self.outbox.fill()
+            self._fill()
             self._note_outcomes()
             while self.outbox.out:
                 self._send_now()

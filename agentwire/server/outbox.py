@@ -13,6 +13,7 @@ from collections.abc import Callable
 from agentwire.codec.contract import AgentSide, Directive, Request
 from agentwire.commands import NOW, Outcome
 from agentwire.log.cursor import Cursor
+from agentwire.log.errors import Gap
 from agentwire.log.record import Record
 from agentwire.session import Session
 
@@ -67,13 +68,22 @@ class Outbox:
             self.side.render(session.id, [session.opening()], self.out)
             turn = session.active
             if turn is not None:
-                started = session.log.cursor(after=turn.started - 1)
-                while records := started.take():
-                    self.side.feed(session.id, records)
-                started.close()
+                self._feed_turn(session, turn.first)
         follow = Follow(session, session.log.cursor(after=after))
         self.follows[session.id] = follow
         return follow
+
+    def _feed_turn(self, session: Session, first: Record) -> None:
+        """Tell the side silently of the running turn, whose first record is ``first``."""
+        try:
+            cursor = session.log.cursor(after=first.seq - 1)
+        except Gap as gap:
+            # An ephemeral log that has forgotten the turn's beginning: the rest is still to be had.
+            self.side.feed(session.id, [first])
+            cursor = session.log.cursor(after=gap.oldest - 1)
+        while records := cursor.take():
+            self.side.feed(session.id, records)
+        cursor.close()
 
     def unfollow(self, session: str) -> None:
         """Stop following a session; what was not rendered is not written."""
@@ -140,13 +150,14 @@ class Outbox:
             if cut == 0:
                 follow.position = due
                 return
-            batch, follow.batch = batch[:cut], batch[cut:]
+            batch, rest = batch[:cut], batch[cut:]
         else:
-            follow.batch = []
+            rest = []
         directive = self.side.render(follow.session.id, batch, self.out)
         if directive is not None and directive.consumed < len(batch):
-            follow.batch = batch[directive.consumed :] + follow.batch
+            rest = batch[directive.consumed :] + rest
             batch = batch[: directive.consumed]
+        follow.batch = rest
         if batch:
             follow.position = batch[-1].seq
         self._obey(directive, follow)

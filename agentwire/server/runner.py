@@ -106,7 +106,7 @@ class SessionRunner:
             approved=frozenset(command.approve),
         )
         session.active = turn
-        turn.started = turn.say(TurnStarted(turn.id, command.ref, parts, command.agent, command.user)).seq
+        turn.first = turn.say(TurnStarted(turn.id, command.ref, parts, command.agent, command.user))
         session.on_idle.append(self._next)
         self._nursery.start_soon(run_turn, turn, self._run, self.mcp.settled)
         return turn
@@ -131,6 +131,12 @@ class SessionRunner:
         if turn is not None and (not isinstance(command.ref, str | int | float) or command.ref == turn.ref):
             turn.stop()
         return Outcome(Done(turn is not None), self.session.log.seq)
+
+    def stop_all(self) -> None:
+        """End the running turn and forget the queued prompts: nobody will read their answers."""
+        self._queue.clear()
+        if self.session.active is not None:
+            self.session.active.stop()
 
     def steer(self, command: Steer, by: str) -> Outcome:
         """Add user text to the running turn."""

@@ -35,7 +35,6 @@ from agentwire.commands import (
 )
 from agentwire.events import SessionClosed
 from agentwire.server.runner import SessionRunner, refused
-from agentwire.session import Session
 
 Reply = Callable[[Outcome], None]
 
@@ -58,6 +57,9 @@ FOR_A_SESSION: dict[type[Command], Callable[[SessionRunner, Any, str], Outcome]]
 class Peer(Protocol):
     """A connection, as far as the server knows it."""
 
+    name: str
+    """How the log calls it where it says who decided; given by :meth:`Server.attach` if empty."""
+
     def follows(self, session: str) -> bool:
         """Whether it shows that session to its host."""
         ...
@@ -74,6 +76,7 @@ class Server:
         self.nursery = nursery
         self.sessions: dict[str, SessionRunner] = {}
         self.peers: list[Peer] = []
+        self._attached = 0
         self._stopping = False
 
     def add(self, runner: SessionRunner) -> None:
@@ -84,6 +87,9 @@ class Server:
 
     def dispatch(self, command: Command, session: str, reply: Reply, *, by: str = "host") -> None:
         """Carry out a command; ``reply`` is called exactly once, now or later."""
+        if self._stopping and isinstance(command, Prompt):
+            reply(refused("unsupported", "The server is shutting down"))
+            return
         handler = FOR_A_SESSION.get(type(command))
         if handler is not None:
             runner = self.sessions.get(session)
@@ -113,6 +119,7 @@ class Server:
         after = runner.session.log.seq
         runner.session.append(SessionClosed("archived"))
         runner.session.closed = True
+        runner.session.log.close()  # another process may take it up; what is unread can still be read
         del self.sessions[command.session]
         return Outcome(Done(), after)
 
@@ -153,6 +160,8 @@ class Server:
 
     def attach(self, peer: Peer) -> None:
         """Take note of a connection: while it follows a session, there is somebody to ask."""
+        self._attached += 1
+        peer.name = peer.name or f"host-{self._attached}"
         self.peers.append(peer)
         for runner in self.sessions.values():
             if peer.follows(runner.session.id):
@@ -174,7 +183,7 @@ class Server:
             runner.host_gone()
             turn = runner.session.active
             if turn is not None and (broken or runner.session.policy.on_eof == "cancel"):
-                turn.stop()
+                runner.stop_all()
         await self._ended(left)
 
     async def idle(self) -> None:
@@ -191,14 +200,7 @@ class Server:
             return
         self._stopping = True
         for runner in self.sessions.values():
-            if runner.session.active is not None:
-                runner.session.active.stop()
+            runner.stop_all()
         await self.idle()
         for peer in list(self.peers):
             peer.end()
-
-
-def close_sessions(sessions: list[Session]) -> None:
-    """Release the journals of sessions that are no longer served."""
-    for session in sessions:
-        session.log.close()

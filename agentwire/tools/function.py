@@ -108,7 +108,9 @@ class FunctionTool(Tool):
             return await self.function(**values)
         import trio
 
-        return await trio.to_thread.run_sync(lambda: self.function(**values), abandon_on_cancel=True)
+        # A limiter of its own: a function that does not return keeps its thread, and must not keep others from one.
+        limiter = trio.CapacityLimiter(1)
+        return await trio.to_thread.run_sync(lambda: self.function(**values), abandon_on_cancel=True, limiter=limiter)
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         for field in msgspec.structs.fields(self._arguments):

@@ -24,7 +24,7 @@ class PagentAgent:
     strict classic decoder refuses it, so it is off unless asked for.
     """
 
-    __slots__ = ("_current", "_dialect", "_errors", "_sessions")
+    __slots__ = ("_dialect", "_errors", "_sessions")
 
     receive = staticmethod(requests.read)
 
@@ -32,7 +32,6 @@ class PagentAgent:
         self._dialect = dialect
         self._errors = errors or dialect == "v4"
         self._sessions: dict[str, SessionLines] = {}
-        self._current = ""  # the session that was opened last on this connection
 
     def outcome(self, request: Request, outcome: Outcome, out: bytearray) -> Directive | None:
         """Append the line that answers a request, if the dialect has one."""
@@ -43,8 +42,10 @@ class PagentAgent:
 
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
         """Append the lines for ``records``: all of them are rendered."""
-        lines = self._of(session, records)
-        if len(records) < _FEW:
+        lines = self._sessions.get(session) or self._begin(session)
+        if len(records) == 1:
+            lines.render_one(records[0], out)
+        elif len(records) < _FEW:
             for record in records:
                 lines.render_one(record, out)
         else:
@@ -53,21 +54,18 @@ class PagentAgent:
 
     def feed(self, session: str, records: Sequence[Record]) -> None:
         """Learn the current turn's step and calls from ``records``."""
-        self._of(session, records).feed(records)
+        (self._sessions.get(session) or self._begin(session)).feed(records)
 
     def fatal(self, refusal: Refusal, out: bytearray) -> None:
         """Append the error that says why the process cannot start; the classic dialect has no word for it."""
         if self._errors:
             out += line("Error", wire.Error(refusal.message, "open"))
 
-    def _of(self, session: str, records: Sequence[Record]) -> SessionLines:
-        lines = self._sessions.get(session)
-        if lines is None:
-            lines = self._sessions[session] = SessionLines(self._dialect, self._errors)
-        if records and records[0].event.__class__ is bus.SessionOpened:
-            self._current = session
+    def _begin(self, session: str) -> SessionLines:
+        lines = self._sessions[session] = SessionLines(self._dialect, self._errors)
         return lines
 
     def _opened(self) -> bus.SessionOpened | None:
-        lines = self._sessions.get(self._current)
-        return None if lines is None else lines.opened
+        """The session that this connection was shown last."""
+        shown = [lines.opened for lines in self._sessions.values() if lines.opened is not None]
+        return shown[-1] if shown else None

@@ -1,8 +1,8 @@
 """A step's calls in the order in which the wire shows them (section 3).
 
 On this wire a step's calls come in the order in which the step lists them, each result right after its beginning,
-whatever the engine does at the same time. So a call is shown when all before it are closed. In the classic dialect
-a call that was stopped ends the stream; v4 gives one that was begun its result.
+whatever the engine does at the same time. So a call is shown when all before it are closed. A call that was cut off
+ends what is shown of the step, as it does with the peer; in v4 one that was begun and stopped has its result.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ class Call:
         self.begun = False
         """Its beginning was shown."""
 
-    @property
-    def stopped(self) -> bool:
-        """It ended because the turn did."""
-        return isinstance(self.end, bus.CallCancelled) and self.end.cause in ("stopped", "crashed")
+    def ended_by(self, *causes: str) -> bool:
+        """Whether it was cancelled for one of ``causes``."""
+        return isinstance(self.end, bus.CallCancelled) and self.end.cause in causes
 
     @property
     def content(self) -> str:
@@ -41,7 +40,7 @@ class Call:
         end = self.end
         if isinstance(end, bus.CallFinished):
             return end.output
-        return "" if end is None else end.reason or end.output or _WORDS[end.cause]
+        return "" if end is None else end.reason or end.output or _WORDS.get(end.cause, "")
 
     @property
     def ok(self) -> bool:
@@ -54,7 +53,6 @@ _WORDS = {
     "refused": "This call was refused.",
     "stopped": "Cancelled by user",
     "client_gone": "Client disconnected",
-    "crashed": "The agent ended before this call had a result.",
 }
 """For a call that was cancelled without a word."""
 
@@ -130,11 +128,11 @@ class StepCalls:
             if call.end is None:
                 self._show_open(call, shown)
                 break
-            if call.stopped and not self._asks:
+            if call.ended_by("crashed") or (call.ended_by("stopped") and not self._asks):
                 self._halted = True
                 break
             del self._queue[0]
-            if call.begun or not call.stopped:
+            if call.begun or not call.ended_by("stopped"):
                 self._begin(call, shown)
                 shown.append(("result", call))
         return shown

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from agentwire.text import scrub_value
+from agentwire_pagent.wire import CONTROL, EVENTS
 
 _encode: Final = msgspec.json.Encoder().encode
 _format: Final = msgspec.json.format
@@ -18,34 +19,34 @@ _HEAD: Final = b'{"jsonrpc": "2.0", "method": '
 _PARAMS: Final = b', "params": '
 _END: Final = b"}\n"
 
-_STARTS: Final[dict[str, bytes]] = {}
-
 
 def start(method: str) -> bytes:
     """What stands before the parameters."""
-    found = _STARTS.get(method)
-    if found is None:
-        found = _STARTS[method] = _HEAD + _encode(method) + _PARAMS
-    return found
+    return _HEAD + _encode(method) + _PARAMS
+
+
+_STARTS: Final = {method: start(method) for methods in (*EVENTS.values(), CONTROL) for method in methods}
 
 
 def spaced(value: Any) -> bytes:
     """``value`` as the peer would write it, half surrogate pairs replaced; structs in it may be changed."""
     try:
-        compact = _encode(value)
+        return _format(_encode(value), indent=0)
     except UnicodeEncodeError:
-        compact = _encode(scrub_value(value))
-    return _format(compact, indent=0)
+        return _format(_encode(scrub_value(value)), indent=0)
 
 
 def line(method: str, params: Any) -> bytes:
-    """A notification with its line feed."""
-    return start(method) + spaced(params) + _END
+    """A notification with its line feed; ``method`` is one of ours."""
+    try:
+        return _STARTS[method] + _format(_encode(params), indent=0) + _END
+    except UnicodeEncodeError:
+        return _STARTS[method] + spaced(params) + _END
 
 
 def wrap(method: str, params: bytes) -> bytes:
     """A notification whose parameters are rendered already."""
-    return start(method) + params + _END
+    return _STARTS[method] + params + _END
 
 
 def delta_splice(method: str) -> tuple[bytes, bytes, bytes]:

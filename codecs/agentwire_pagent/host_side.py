@@ -95,8 +95,11 @@ class PagentHost:
             message = decode(line, self._dialect)
         except WireError as fault:
             return [self._unknown(fault.method or "line", line)]
-        settled = self._settle_silent() + self._answered(message)
         handle = _HANDLERS.get(message.__class__)
+        if self._ledger.idle:
+            said = None if handle is None else handle(self, message)
+            return [self._unknown(_METHODS[message.__class__], line)] if said is None else said
+        settled = self._settle_silent() + self._answered(message)
         said = None if handle is None else handle(self, message)
         return settled + ([self._unknown(_METHODS[message.__class__], line)] if said is None else said)
 
@@ -120,8 +123,8 @@ class PagentHost:
         """Commands that nothing answers: carried out once the agent went on."""
         if self._run is not None and self._run.stopping:
             return []
-        said: Said = [*self._ledger.settle_all(commands.Stop)]
-        return said if self._v4 else said + self._ledger.settle_all(commands.ResetSession)
+        kinds = (commands.Stop,) if self._v4 else (commands.Stop, commands.ResetSession)
+        return [*self._ledger.settle_all(*kinds)]
 
     # --- the run ---
 
@@ -139,13 +142,13 @@ class PagentHost:
 
     def _on_turn_begin(self, message: wire.TurnBegin) -> Said | None:
         run = self._run
-        return None if run is None else [run.say(run.begin(message.turn))]
+        return None if run is None else run.begin(message.turn)
 
     def _in_step(self, said: Said) -> Run | None:
         """The run under way; a step whose beginning was left out begins now."""
         run = self._run
         if run is not None and not run.turn_open:
-            said.append(run.say(run.begin(run.step + 1)))
+            said += run.begin(run.step + 1)
         return run
 
     def _on_text_delta(self, message: wire.TextDelta) -> Said | None:
@@ -175,9 +178,7 @@ class PagentHost:
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         return self._step_finished(message, calls)
 
-    def _step_finished(
-        self, message: wire.StepEnd | wire.TurnResult, calls: list[tuple[str, str, str]]
-    ) -> Said | None:
+    def _step_finished(self, message: wire.StepEnd | wire.TurnResult, calls: list[tuple[str, str, str]]) -> Said | None:
         said: Said = []
         run = self._in_step(said)
         if run is None:
@@ -222,6 +223,7 @@ class PagentHost:
         call = run.began(message.tool_call_id, message.name, self._call_ids)
         self._show(run, call, message.arguments, said)
         if not self._v4:
+            call.running = True
             said.append(run.say(bus.CallRunning(call.call_id, call.name)))
         return said
 
@@ -254,7 +256,7 @@ class PagentHost:
         if call.denied and not message.ok:
             said.append(run.say(bus.CallCancelled(call.call_id, "denied", message.content, call.name)))
         else:
-            if self._v4:
+            if not call.running:
                 said.append(run.say(bus.CallRunning(call.call_id, call.name)))
             status = "ok" if message.ok else "error"
             said.append(run.say(bus.CallFinished(call.call_id, call.name, status, message.content)))  # type: ignore[arg-type]
@@ -367,7 +369,5 @@ _HANDLERS: Final[dict[type[Any], Callable[[PagentHost, Any], Said | None]]] = {
 """A handler gives None for a line that is kept as it is; lines without a handler are."""
 
 _METHODS: Final[dict[type[Any], str]] = {
-    kind: method
-    for methods in (*wire.EVENTS.values(), wire.CONTROL)
-    for method, kind in methods.items()
+    kind: method for methods in (*wire.EVENTS.values(), wire.CONTROL) for method, kind in methods.items()
 }

@@ -30,7 +30,7 @@ Reason = Literal[
 
 
 class WireError(ValueError):
-    """A line is not a notification of this wire. ``reason`` says why; ``method`` is what it calls itself, if it does."""
+    """A line is not a notification of this wire. ``reason`` says why, ``method`` what it calls itself, if it does."""
 
     def __init__(self, reason: Reason, message: str, method: str = "") -> None:
         super().__init__(message)

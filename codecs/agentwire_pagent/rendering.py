@@ -29,7 +29,8 @@ _encode_lines: Final = _ENCODER.encode_lines
 
 _TEXT: Final = delta_splice("TextDelta")
 _REASONING: Final = delta_splice("ReasoningDelta")
-_NO_TEXT: Final = b'\n""\n'
+_TEXT_ENDS: Final = _TEXT[::2]
+_REASONING_ENDS: Final = _REASONING[::2]
 
 CUT_OFF: Final = bus.ErrorInfo("internal_error", "The run ended without saying why.")
 """What a host makes of a run without its last line (section 5); such a run is rendered without one, too."""
@@ -74,7 +75,17 @@ class SessionLines:
         event = record.event
         kind = event.__class__
         if kind is TextDelta or kind is ReasoningDelta:
-            self._append_delta(kind, event.text, out)  # type: ignore[union-attr]  # its class tells
+            text = event.text  # type: ignore[union-attr]  # its class tells
+            if not text:
+                return  # as the peer: an empty piece is none
+            start, end = _TEXT_ENDS
+            if kind is ReasoningDelta:
+                start, end = _REASONING_ENDS
+                self._reasoned((text,))
+            try:
+                out += start + _encode(text) + end
+            except UnicodeEncodeError:
+                out += start + _encode(scrub(text)) + end
         elif (make := _MAKERS.get(kind)) is not None:
             out += make(self, event, record)
 
@@ -104,23 +115,11 @@ class SessionLines:
             if record.origin:
                 continue
             if isinstance(event, ReasoningDelta):
-                self._reasoned([event.text])
+                self._reasoned((event.text,))
             elif (make := _MAKERS.get(event.__class__)) is not None:
                 make(self, event, record)
 
     # --- deltas ---
-
-    def _append_delta(self, kind: type[Event], text: str, out: bytearray) -> None:
-        if not text:
-            return  # as the peer: an empty piece is none
-        start, _, end = _TEXT
-        if kind is ReasoningDelta:
-            start, _, end = _REASONING
-            self._reasoned([text])
-        try:
-            out += start + _encode(text) + end
-        except UnicodeEncodeError:
-            out += start + _encode(scrub(text)) + end
 
     def _append_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
         """Append one line for each delta of a run."""
@@ -128,14 +127,14 @@ class SessionLines:
         if kind is ReasoningDelta:
             start, between, end = _REASONING
             self._reasoned(deltas)
+        if not all(deltas):
+            deltas = [delta for delta in deltas if delta]
+            if not deltas:
+                return
         try:
             lines = _encode_lines(deltas)
         except UnicodeEncodeError:
             lines = _encode_lines([scrub(delta) for delta in deltas])
-        if lines.startswith(b'""\n') or _NO_TEXT in lines:
-            lines = _encode_lines([scrub(delta) for delta in deltas if delta])
-            if not lines:
-                return
         # JSON text holds no line feed of its own, so each one stands between two deltas.
         out += start
         out += lines[:-1].replace(b"\n", between)
@@ -212,9 +211,7 @@ class SessionLines:
         end = self._finish(event.text, event.calls, reasoning, event.usage)
         return begin + end + self._show(self._calls.listed(event.calls))
 
-    def _finish(
-        self, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType
-    ) -> bytes:
+    def _finish(self, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType) -> bytes:
         """The end of the model's reply."""
         step = self._step or _Step(0)
         method, params = step_end(self._v4, text, calls, reasoning, usage)
@@ -282,7 +279,9 @@ class SessionLines:
 
     @staticmethod
     def _show(shown: Shown) -> bytes:
-        return b"".join(line(*_CALL_LINES[what](call)) for what, call in shown)
+        if not shown:
+            return b""
+        return b"".join([line(*_CALL_LINES[what](call)) for what, call in shown])
 
 
 _REASONS: Final[dict[bus.Outcome, wire.StopReason]] = {
@@ -325,9 +324,7 @@ def step_end(
     if v4:
         flat = [wire.FlatCall("function", call.call_id, call.name, call.arguments_text) for call in calls]
         return "TurnResult", wire.TurnResult(text, flat, reasoning, spent)
-    nested = [
-        wire.ToolCall(call.call_id, "function", wire.Function(call.name, call.arguments_text)) for call in calls
-    ]
+    nested = [wire.ToolCall(call.call_id, "function", wire.Function(call.name, call.arguments_text)) for call in calls]
     return "StepEnd", wire.StepEnd(text, nested, reasoning, spent)
 
 

@@ -28,45 +28,40 @@ _DECODER: Final[LineDecoder[wire.HostCommand]] = LineDecoder(wire.HostCommand)
 def read(line: bytes | LineFault, view: View) -> Request | None:
     """Read one line of a host. None for what is ignored."""
     if isinstance(line, LineFault):
-        return _ignored(line.message)
+        _ignore(line.message)
+        return None
     try:
-        command = _DECODER.decode(line)
+        command: wire.HostCommand | None = _DECODER.decode(line)
     except (DecodeError, RecursionError):
-        return _read_again(line)
-    return _request(command)
+        command = _read_again(line)
+    made = None if command is None else _TO_BUS[command.__class__](command)
+    # The token is the line itself: it tells what an answer is about.
+    return None if made is None else Request(made, None, command)
 
 
-def _read_again(line: bytes) -> Request | None:
+def _read_again(line: bytes) -> wire.HostCommand | None:
     """The slow way, for a line that is not a command as it stands: accept it after all, or say what is wrong."""
     if not line.strip():
         return None
     try:
-        command = _DECODER.recover(line)
+        return _DECODER.recover(line)
     except BadJson as fault:
-        return _ignored(f"not JSON: {fault}")
+        _ignore(f"not JSON: {fault}")
     except BadShape as fault:
-        value = fault.value
-        if not isinstance(value, dict):
-            return _ignored("not a JSON object")
-        name = value.get("cmd")
-        return _ignored(f"command {clip(str(name))!r}: {fault}")
-    return _request(command)
+        name = fault.value.get("cmd") if isinstance(fault.value, dict) else None
+        _ignore(f"command {clip(str(name))!r}: {fault}")
+    return None
 
 
-def _ignored(why: str) -> None:
+def _ignore(why: str) -> None:
     logger.warning("ignored a line: %s", why)
-
-
-def _request(command: wire.HostCommand) -> Request | None:
-    """A command of the wire as one of the bus; the token tells what the answer is about."""
-    made = _TO_BUS[command.__class__](command)
-    return None if made is None else Request(made, None, command)
 
 
 def _user(command: wire.User) -> Command | None:
     images = [image for given in command.images or () if (image := _image(given)) is not None]
     if not command.text.strip() and not images:
-        return _ignored("user command without a text")
+        _ignore("user command without a text")
+        return None
     if not images:
         return bus.Prompt(command.text)
     parts: list[Part] = [Text(command.text)] if command.text else []

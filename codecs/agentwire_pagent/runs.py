@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -18,7 +19,7 @@ Said = list[Heard | Answered]
 class OpenCall:
     """A call that a step lists, or that began without being listed."""
 
-    __slots__ = ("asked", "begun", "call_id", "denied", "ended", "name", "wire_id")
+    __slots__ = ("asked", "begun", "call_id", "denied", "ended", "name", "running", "wire_id")
 
     def __init__(self, wire_id: str, call_id: str, name: str) -> None:
         self.wire_id = wire_id
@@ -27,6 +28,8 @@ class OpenCall:
         self.name = name
         self.begun = False
         self.asked = False
+        self.running = False
+        """It was heard to run; v4 leaves open, until more is said, whether the host is asked first."""
         self.denied = False
         """We denied it."""
         self.ended = False
@@ -49,7 +52,7 @@ class Run:
         self.calls: list[OpenCall] = []
         """The last step's, in their order."""
         self.listed = 0
-        """How many of them the step's end listed."""
+        """How many the step's end listed."""
         self.stopped = True
         """What the turn's end said; until it does, no tool ran."""
         self._text: list[str] = []
@@ -60,8 +63,9 @@ class Run:
 
     # --- steps ---
 
-    def begin(self, index: int) -> bus.StepStarted:
+    def begin(self, index: int) -> Said:
         """A step begins. One that comes before the end of the one before it is v4's extra step at the limit."""
+        said = self._close_calls()
         extra = self.turn_open and index > 0
         self.step = index
         self.steps += 1
@@ -70,7 +74,7 @@ class Run:
         self.listed = 0
         self.stopped = True
         self._text.clear()
-        return bus.StepStarted(index, index if extra else 0)
+        return [*said, self.say(bus.StepStarted(index, index if extra else 0))]
 
     def said(self, text: str) -> None:
         """A piece of the answer."""
@@ -136,12 +140,19 @@ class Run:
 
     def end(self, outcome: bus.Outcome, error: bus.ErrorInfo | UnsetType = UNSET) -> Said:
         """The end of the run, after the end of every call in it."""
-        cancelled = outcome == "cancelled" or self.stopping
+        said = self._close_calls()
+        said.append(self.say(bus.TurnFinished(outcome, self.text, self.usage, error, "", self.steps)))
+        return said
+
+    def _close_calls(self) -> Said:
+        """Calls that began and will have no result."""
+        cause: Literal["stopped", "crashed"] = "stopped" if self.stopping else "crashed"
         said: Said = []
         for call in self.open_calls:
             call.ended = True
-            said.append(self.say(bus.CallCancelled(call.call_id, "stopped" if cancelled else "crashed", "", call.name)))
-        said.append(self.say(bus.TurnFinished(outcome, self.text, self.usage, error, "", self.steps)))
+            if not call.running and not call.asked:
+                said.append(self.say(bus.CallRunning(call.call_id, call.name)))
+            said.append(self.say(bus.CallCancelled(call.call_id, cause, "", call.name)))
         return said
 
     def cut_off(self) -> Said:

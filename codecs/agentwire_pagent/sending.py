@@ -30,6 +30,11 @@ class Ledger:
         self._waiting: list[Sent] = []
         self._last = 0
 
+    @property
+    def idle(self) -> bool:
+        """Nothing waits."""
+        return not self._waiting
+
     def add(self, command: Command, key: str = "") -> int:
         """Note a command that was written."""
         self._last += 1
@@ -85,4 +90,7 @@ def user(command: bus.Prompt) -> wire.User | Refusal:
 def as_line(command: Struct) -> dict[str, Any]:
     """A command as its line holds it: what is not said is left out."""
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
-    return {"cmd": command.__struct_config__.tag, **{name: value for name, value in fields.items() if value is not None}}
+    return {
+        "cmd": command.__struct_config__.tag,
+        **{name: value for name, value in fields.items() if value is not None},
+    }

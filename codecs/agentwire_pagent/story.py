@@ -104,9 +104,8 @@ class Story:
 
     def _step_started(self, event: bus.StepStarted) -> list[Event]:
         extra = self._v4 and is_extra(event) and self.step is not None
-        before = self._broken_off("")
+        before = [*self._broken_off(""), *self._left_open()]
         self._calls.clear()
-        self._open.clear()
         return [*before, bus.StepStarted(event.index, event.index if extra else 0)]
 
     def _broken_off(self, text: str) -> list[Event]:
@@ -154,9 +153,17 @@ class Story:
             said += self._broken_off(event.text)
         if self._v4 and failure(event) and not isinstance(finished.error, UnsetType):
             said.append(bus.ErrorRaised(finished.error))
-        cause: Any = "stopped" if finished.outcome == "cancelled" else "crashed"
-        said += [bus.CallCancelled(call.call_id, cause, "", call.name) for call in self._open.values()]
-        return [*said, finished]
+        return [*said, *self._left_open(), finished]
+
+    def _left_open(self) -> list[Event]:
+        """Calls that began and have no result are closed by the host."""
+        said: list[Event] = []
+        for call in self._open.values():
+            if self._v4 and call.call_id not in self.asked:
+                said.append(bus.CallRunning(call.call_id, call.name))
+            said.append(bus.CallCancelled(call.call_id, "crashed", "", call.name))
+        self._open.clear()
+        return said
 
     def _says_end(self, event: bus.TurnFinished) -> bool:
         """Whether the run ends with its last line."""
@@ -168,12 +175,11 @@ class Story:
         if self._says_end(event):
             if not self._finished or (not self.steps and not self._v4):
                 text = event.text
-            outcome, error = (event.outcome if self._v4 else self._told()), UNSET
-        else:
-            outcome, error = "failed", CUT_OFF
-            if self._v4 and (why := failure(event)):
-                error = bus.ErrorInfo("provider_error", why)
-        return bus.TurnFinished(outcome, text, self.usage, error, "", self.steps)
+            outcome = event.outcome if self._v4 else self._told()
+            return bus.TurnFinished(outcome, text, self.usage, steps=self.steps)
+        why = failure(event) if self._v4 else ""
+        error = bus.ErrorInfo("provider_error", why) if why else CUT_OFF
+        return bus.TurnFinished("failed", text, self.usage, error, steps=self.steps)
 
     def _told(self) -> bus.Outcome:
         """Calls that ran in the last step mean that the limit was reached."""

@@ -47,7 +47,7 @@ codec = Codec(
 )
 '''
 
-PROVIDER = '''
+PROVIDER = """
 from agentwire.events import TextDelta
 from agentwire.provider import Completion, ConfigError, ProviderPlugin
 
@@ -75,7 +75,7 @@ def create(settings):
 
 
 provider = ProviderPlugin("echo", create, "for tests")
-'''
+"""
 
 
 @pytest.fixture

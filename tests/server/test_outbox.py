@@ -136,7 +136,7 @@ def test_a_late_connection_is_greeted_and_told_silently_of_the_running_turn():
     session.opening = lambda: greeted.append(1) or session.opened  # type: ignore[method-assign]
 
     class Running:
-        started = session.append(Notice("turn started")).seq
+        first = session.append(Notice("turn started"))
 
     session.active = Running()
     session.append(TextDelta("said before"))

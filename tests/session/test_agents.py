@@ -22,6 +22,7 @@ from agentwire.events import (
     TurnFinished,
 )
 from agentwire.host.refused import Refused
+from agentwire.provider.contract import ConfigError
 
 
 async def events_of(agent: object, workspace: Path, text: str = "hello", **options) -> list:
@@ -87,7 +88,7 @@ async def test_other_kinds(agent, answer, tmp_path):
 
 @pytest.mark.parametrize("agent", [42, "name"])
 async def test_what_is_no_agent_is_refused_at_once(agent, tmp_path):
-    with pytest.raises(TypeError, match="an agent is"):
+    with pytest.raises(ConfigError, match="an agent is"):
         await events_of(agent, tmp_path)
 
 

@@ -48,7 +48,7 @@ def test_confine_refuses_what_leaves_the_workspace_in_every_mode(mode):
 
 def asked(approvals: Approvals, call_id: str, name: str = "Write", category: str = "edit") -> list[Decision]:
     decisions: list[Decision] = []
-    approvals.ask(Question(f"q-{call_id}", call_id, name, category, False, decisions.append))
+    approvals.ask(Question(f"q-{call_id}", call_id, name, category, decisions.append))
     return decisions
 
 
@@ -64,6 +64,15 @@ def test_always_covers_what_the_policy_says_and_outlives_modes(policy, freed, st
     assert approvals.judge("ExecCommand", "exec") == "ask"
     if still_asked:
         assert approvals.judge(still_asked, "edit") == "ask"
+
+
+def test_a_foreign_tool_that_is_called_like_a_category_gets_none_of_its_rights():
+    approvals = Approvals(ASKING, allow=frozenset({"info"}))
+    assert approvals.judge("info", "mcp") == "ask"
+    assert approvals.judge("Read", "info") == "free"
+    asked(approvals, "c1", "Write", "edit")
+    approvals.settle("q-c1", Decision(True, "category"))
+    assert approvals.judge("edit", "mcp") == "ask"
 
 
 def test_a_denial_frees_nothing():

@@ -51,7 +51,9 @@ def test_an_untrusted_workspace_may_choose_a_model_and_nothing_that_runs_or_conn
 def test_a_trusted_workspace_may_say_everything(places, how):
     user, workspace, environ = places
     named = {"named": workspace, "above": workspace.parent}.get(how)
-    (user / "agentwire.toml").write_text(f'allow = ["Read"]\n{f"trusted_workspaces = [{str(named)!r}]" if named else ""}')
+    (user / "agentwire.toml").write_text(
+        f'allow = ["Read"]\n{f"trusted_workspaces = [{str(named)!r}]" if named else ""}'
+    )
     (workspace / "agentwire.toml").write_text(EVERYTHING)
     loaded = load(workspace, environ, trust=how == "flag")
     assert loaded.ignored == []

@@ -28,6 +28,7 @@ from agentwire.events import (
 from agentwire.messages import AssistantMessage, ToolMessage
 from agentwire.policy import Policy
 
+
 def check_laws(world: World) -> None:
     """What must hold of any log, whatever led to it."""
     running, shown, open_calls, asked, ran = 0, set(), [], set(), set()
@@ -133,7 +134,11 @@ async def play(replies, policy, moves, workspace: Path) -> World:
                 world.send(move)
             elif questions:
                 call_id = questions[-1].call_id
-                answers = {"approve": Approve(call_id), "always": Approve(call_id, scope="always"), "deny": Deny(call_id)}
+                answers = {
+                    "approve": Approve(call_id),
+                    "always": Approve(call_id, scope="always"),
+                    "deny": Deny(call_id),
+                }
                 assert isinstance(world.send(answers[move]).result, Done)
         await trio.sleep(5)
         world.server.sessions["s"].host_gone()

@@ -123,7 +123,9 @@ def test_nothing_but_the_protocol_reaches_the_pipe(closed):
         capture_output=True, timeout=30, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout == {"": b"protocol command\n", "<&-": b"protocol ", "2>&-": b"protocol command\n"}.get(closed, b"")
+    assert done.stdout == {"": b"protocol command\n", "<&-": b"protocol ", "2>&-": b"protocol command\n"}.get(
+        closed, b""
+    )
     if closed != "2>&-":
         # Without a descriptor 1 Python has no sys.stdout, and print says nothing.
         printed = [] if closed == ">&-" else [b"printed"]
