@@ -117,10 +117,14 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
 def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[signal.Signals]) -> int:
     try:
         codec = registry.load_codec(options.codec)
+        side = codec.agent()
     except registry.UnknownName as error:
         print(f"Error: {error}", file=sys.stderr)
         return USAGE
-    side = codec.agent()
+    except Exception as error:  # a foreign codec that cannot be loaded: no wire to tell the host on
+        logger.exception("the codec %s could not be loaded", options.codec)
+        print(f"Error: the codec '{options.codec}' cannot be loaded: {type(error).__name__}: {error}", file=sys.stderr)
+        return FAILED
     try:
         boot = prepare(options, codec.policy, agent)
     except (ConfigError, StoreError) as error:

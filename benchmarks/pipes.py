@@ -26,9 +26,9 @@ from benchmarks.sample import MSG_ID
 
 PROCESSES = Path(__file__).parent / "processes"
 
-IN_FLIGHT = 128
-"""Events that a producer says before the connection gets its turn: one network read of a model's stream. A reader
-that is further behind gets neighbouring deltas joined, and then nobody could say how many events were written."""
+IN_FLIGHT = 256
+"""Events that a producer says before the connection gets its turn: about a network read of a model's stream. To a
+reader that is further behind, neighbouring deltas go joined, and that is not what is to be measured."""
 
 
 class Reader:

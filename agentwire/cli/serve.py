@@ -40,7 +40,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 @click.option(
     "--confine",
     is_flag=True,
-    help="File tools: refuse every path outside the workspace instead of asking. Commands are not confined.",
+    help="File tools: refuse paths outside the workspace instead of asking.",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep no journal.")
 @click.option("--trust-workspace", is_flag=True, help="Take everything this workspace's agentwire.toml says.")

@@ -11,7 +11,6 @@ import sys
 import tempfile
 
 import trio
-import trio.testing
 
 from agentwire import Agent
 from agentwire.commands import Prompt
@@ -61,10 +60,19 @@ def opened(store: SessionStore, workspace: str) -> Session:
 
 
 def asked(session: Session, agent: Agent, nursery: trio.Nursery) -> SessionRunner:
-    """The session at work on a prompt; when all tasks wait, so does its call."""
+    """The session at work on a prompt."""
     runner = make_runner(session, agent, nursery)
     runner.prompt(Prompt("Run the tests", "m1"), "host")
     return runner
+
+
+async def all_asked(runners: list[SessionRunner]) -> None:
+    """Wait until every session waits for its host's answer."""
+    for runner in runners:
+        while not runner.session.approvals.open:
+            if runner.session.active is None:
+                raise AssertionError("a turn ended before its call was asked about")
+            await trio.sleep(0.001)
 
 
 async def grow(state: str, first: int, second: int) -> float:
@@ -82,11 +90,9 @@ async def grow(state: str, first: int, second: int) -> float:
                     if state == "asked":
                         runners.append(asked(sessions[-1], agent, nursery))
                     if len(sessions) % AT_ONCE == 0:
-                        await trio.testing.wait_all_tasks_blocked()
-                await trio.testing.wait_all_tasks_blocked()
+                        await all_asked(runners[-AT_ONCE:])
+                await all_asked(runners)
                 found.append(resident())
-            if [len(runner.session.approvals.open) for runner in runners] != [1] * len(runners):
-                raise AssertionError("a session does not wait for an approval")
             nursery.cancel_scope.cancel()
     return (found[1] - found[0]) / (second - first)
 

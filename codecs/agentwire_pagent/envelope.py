@@ -5,6 +5,8 @@ The peer writes a space after every colon and comma, all else raw; ``msgspec.jso
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +27,9 @@ def start(method: str) -> bytes:
     return _HEAD + _encode(method) + _PARAMS
 
 
+_EXPONENT: Final = re.compile(rb"\de")
+"""Where a number may have one; text that looks like it costs time and nothing else."""
+
 _STARTS: Final = {method: start(method) for methods in (*EVENTS.values(), CONTROL) for method in methods}
 
 
@@ -34,6 +39,14 @@ def spaced(value: Any) -> bytes:
         return _format(_encode(value), indent=0)
     except UnicodeEncodeError:
         return _format(_encode(scrub_value(value)), indent=0)
+
+
+def with_numbers(value: Any) -> bytes:
+    """The same for what may hold fractions: their exponents are written as the peer does (``1e-05``)."""
+    text = spaced(value)
+    if _EXPONENT.search(text) is None:
+        return text
+    return json.dumps(json.loads(text), ensure_ascii=False).encode()
 
 
 def line(method: str, params: Any) -> bytes:

@@ -20,7 +20,7 @@ from agentwire.log.record import Record
 from agentwire.text import scrub
 from agentwire_pagent import wire
 from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
-from agentwire_pagent.envelope import delta_splice, line, spaced, wrap
+from agentwire_pagent.envelope import delta_splice, line, with_numbers, wrap
 from agentwire_pagent.usage import to_wire
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -215,7 +215,7 @@ class SessionLines:
         """The end of the model's reply."""
         step = self._step or _Step(0)
         method, params = step_end(self._v4, text, calls, reasoning, usage)
-        step.text, step.listed, step.params = text, len(calls), spaced(params)
+        step.text, step.listed, step.params = text, len(calls), with_numbers(params)
         return wrap(method, step.params)
 
     def _close_step(self, text: str) -> bytes:

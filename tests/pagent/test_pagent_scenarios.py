@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
-from pagentlines import hear, logged, methods, recorded, render, rows, split, turn
+from pagentlines import hear, methods, recorded, render, rows, split, turn
 
 from agentwire import events as bus
 from agentwire.codec import Heard, Record
@@ -96,8 +96,8 @@ def test_5_reasoning_is_repeated_whole() -> None:
 def test_5_reasoning_that_a_retry_made_void_stays_in_the_steps_end() -> None:
     """It was shown; the end of the step repeats what was shown."""
     log = turn(
-        asked("hi"), bus.StepStarted(0), bus.ReasoningDelta("first try "), bus.RetryScheduled(1, 2, 1000, "reset", True),
-        bus.ReasoningDelta("second try"), bus.TextDelta("x"), bus.StepFinished(0, "x", "second try"),
+        asked("hi"), bus.StepStarted(0), bus.ReasoningDelta("first try "),
+        bus.RetryScheduled(1, 2, 1000, "reset", True), bus.ReasoningDelta("second try"), bus.TextDelta("x"), bus.StepFinished(0, "x", "second try"),
         bus.TurnFinished("completed", "x"),
     )  # fmt: skip
     assert params(render(codec, log), "RunEnd")[0]["reasoning_content"] == "first try second try"
@@ -236,7 +236,7 @@ def test_22_v4_a_denied_call() -> None:
     at = next(n for n, line in enumerate(lines) if '"rm it"' in line)
     written = [line.decode() + "\n" for line in split(render(codec_v4, log))]
     assert [json.loads(line)["method"] for line in written] == [
-        json.loads(line)["method"] for line in lines[at : at + 11]
+        json.loads(line)["method"] for line in lines[at : at + 12]
     ]
     assert written[3:6] == lines[at + 3 : at + 6]  # the call, the question and the result, to the byte
     assert methods(render(codec, log))[3:5] == ["ToolCallBegin", "ToolResult"]  # classic cannot ask, but it tells
@@ -335,7 +335,7 @@ def test_usage_in_openais_shape_is_passed_on_as_it_came() -> None:
 
 
 def test_usage_of_another_service_is_made_of_the_counts() -> None:
-    made = spent(Usage(1500, 320, 800, None or 200, 40, {"input_tokens": 500, "output_tokens": 320}))
+    made = spent(Usage(1500, 320, 800, 200, 40, {"input_tokens": 500, "output_tokens": 320}))
     assert list(made)[:3] == ["completion_tokens", "prompt_tokens", "total_tokens"]
     assert [made[key] for key in list(made)[:3]] == [320, 1500, 1820]
     assert made["completion_tokens_details"] == {
