@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agentwire.log.deltas import DELTAS, Joiner, text_of
+from agentwire.events import ReasoningDelta, TextDelta
+from agentwire.log.deltas import DELTAS, RECORD_BYTES, Joiner, text_of
 from agentwire.log.lines import encode_lines
 from agentwire.log.record import Record
 
@@ -21,6 +22,8 @@ _FAR_BEHIND = 256
 
 _MOST_AT_ONCE = 2048
 """Records that one take goes through, joined or not: a limit on how long it holds up the program."""
+
+_TEXTS = frozenset({TextDelta, ReasoningDelta})
 
 _PER_RECORD = 64
 """What a delta that is not joined weighs beside its text."""
@@ -71,7 +74,8 @@ class Cursor:
         while log._flushed != log.seq:
             log.flush()
         start = self.position + 1 - log._first
-        fits = log._size <= limit_bytes or (self.position == log._before and log._last_size <= limit_bytes)
+        text = log._size - RECORD_BYTES * len(log._tail)
+        fits = text <= limit_bytes or (self.position == log._before and log._last_size <= limit_bytes)
         if start < 0 or not fits or self.closed:
             return self._catch_up(limit_bytes)
         records = log._tail[start:]
@@ -93,7 +97,11 @@ class Cursor:
         while position < last and room > 0:
             batch = self._after(position)[: last - position]
             count = 0
-            for record in batch:
+            whole = _weight_of_texts(batch, join)
+            if whole is not None and whole <= room:
+                count = len(batch)
+                room -= whole
+            for record in batch[count:]:
                 weight = _weight(record, join)
                 if weight > room and position + count > self.position:
                     room = 0
@@ -158,6 +166,14 @@ class Cursor:
             self._ticket = None
             self._ahead, self._file = [], None
             self._log._forget(self)
+
+
+def _weight_of_texts(batch: list[Record], joined: bool) -> int | None:
+    """What a batch of text and reasoning weighs, found at once, for that is nearly all there is; None for others."""
+    events: list[Any] = [record.event for record in batch]
+    if not _TEXTS.issuperset(map(type, events)):
+        return None
+    return sum([len(event.text) for event in events]) + (0 if joined else _PER_RECORD * len(batch))
 
 
 def _weight(record: Record, joined: bool) -> int:

@@ -14,6 +14,9 @@ from agentwire.log.lines import encode_lines
 from agentwire.log.record import Record
 from agentwire.text import scrub_value
 
+RECORD_BYTES = 192
+"""Memory of a record and its delta beside the text."""
+
 JOIN_LIMIT = 64 * 1024
 """Longest joined text, in characters."""
 

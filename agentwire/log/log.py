@@ -30,7 +30,7 @@ from weakref import ref
 
 from agentwire.events import AnyEvent, CallArgumentsDelta, CallOutputDelta, ReasoningDelta, TextDelta
 from agentwire.log.cursor import Cursor, Ticket
-from agentwire.log.deltas import deltas_size, encode_deltas, text_of
+from agentwire.log.deltas import RECORD_BYTES, deltas_size, encode_deltas, text_of
 from agentwire.log.errors import Gap
 from agentwire.log.journal import Journal
 from agentwire.log.linefile import LineFile, private_file
@@ -54,9 +54,6 @@ _STRIDE = 32
 
 _LARGE = 4096
 """A delta of this many characters is written at once."""
-
-_RECORD_BYTES = 192
-"""Memory of a record beside its strings."""
 
 
 def now_ms() -> int:
@@ -203,7 +200,7 @@ class SessionLog:
             size = len(data) if data.isascii() else 2 * len(data)
         elif deltas:
             size = deltas_size(deltas)
-        size += 2 * len(line) + _RECORD_BYTES * (len(deltas) + 1)
+        size += 2 * len(line) + RECORD_BYTES * (len(deltas) + 1)
         self._size += size
         self._last_size = size
         self._before = self._flushed

@@ -18,12 +18,14 @@ Showing = Literal["begin", "permit", "result"]
 class Call:
     """One call, and how far it has come."""
 
-    __slots__ = ("arguments", "begun", "call_id", "end", "name", "question", "running")
+    __slots__ = ("arguments", "begun", "call_id", "end", "live", "name", "question", "running")
 
     def __init__(self, call_id: str, name: str = "", arguments: str = "") -> None:
         self.call_id = call_id
         self.name = name
         self.arguments = arguments
+        self.live = False
+        """More is known of it than that a step lists it."""
         self.question: bus.ApprovalRequested | None = None
         self.running = False
         self.end: bus.CallFinished | bus.CallCancelled | None = None
@@ -81,7 +83,7 @@ class StepCalls:
         """The step is finished: these are its calls."""
         first = []
         for ref in refs:
-            call = self._call(ref.call_id, ref.name)
+            call = self._call(ref.call_id, ref.name, live=False)
             call.arguments = ref.arguments_text
             first.append(call)
         self._queue = first + [call for call in self._queue if call not in first]
@@ -112,30 +114,40 @@ class StepCalls:
         self._call(event.call_id, event.name).end = event
         return self._advance()
 
-    def _call(self, call_id: str, name: str) -> Call:
+    def _call(self, call_id: str, name: str, *, live: bool = True) -> Call:
         call = self._known.get(call_id)
         if call is None:
             call = self._known[call_id] = Call(call_id, name)
             self._queue.append(call)
         call.name = call.name or name
+        call.live = call.live or live
         return call
 
     def _advance(self) -> Shown:
         """What can be shown now."""
         shown: Shown = []
-        while self._open and not self._halted and self._queue:
-            call = self._queue[0]
+        while self._open and not self._halted and (call := self._next()) is not None:
             if call.end is None:
                 self._show_open(call, shown)
                 break
             if call.ended_by("crashed") or (call.ended_by("stopped") and not self._asks):
                 self._halted = True
                 break
-            del self._queue[0]
+            self._queue.remove(call)
             if call.begun or not call.ended_by("stopped"):
                 self._begin(call, shown)
                 shown.append(("result", call))
         return shown
+
+    def _next(self) -> Call | None:
+        """The call to show: one that began, else the first of which more is known than that the step lists it."""
+        first = None
+        for call in self._queue:
+            if call.begun:
+                return call
+            if first is None and call.live:
+                first = call
+        return first
 
     def _show_open(self, call: Call, shown: Shown) -> None:
         if call.running:

@@ -27,8 +27,8 @@ def start(method: str) -> bytes:
     return _HEAD + _encode(method) + _PARAMS
 
 
-_EXPONENT: Final = re.compile(rb"\de")
-"""Where a number may have one; text that looks like it costs time and nothing else."""
+_FRACTION: Final = re.compile(rb"\d[.e]")
+"""Where there may be one; text that looks like it costs time and nothing else."""
 
 _STARTS: Final = {method: start(method) for methods in (*EVENTS.values(), CONTROL) for method in methods}
 
@@ -41,12 +41,12 @@ def spaced(value: Any) -> bytes:
         return _format(_encode(scrub_value(value)), indent=0)
 
 
-def with_numbers(value: Any) -> bytes:
-    """The same for what may hold fractions: their exponents are written as the peer does (``1e-05``)."""
+def numbers(value: Any) -> msgspec.Raw:
+    """Free-form JSON that may hold fractions, whose digits are written as the peer does (``1e-05``)."""
     text = spaced(value)
-    if _EXPONENT.search(text) is None:
-        return text
-    return json.dumps(json.loads(text), ensure_ascii=False).encode()
+    if _FRACTION.search(text) is None:
+        return msgspec.Raw(text)
+    return msgspec.Raw(json.dumps(json.loads(text), ensure_ascii=False).encode())
 
 
 def line(method: str, params: Any) -> bytes:

@@ -20,7 +20,7 @@ from agentwire.log.record import Record
 from agentwire.text import scrub
 from agentwire_pagent import wire
 from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
-from agentwire_pagent.envelope import delta_splice, line, with_numbers, wrap
+from agentwire_pagent.envelope import delta_splice, line, numbers, spaced, wrap
 from agentwire_pagent.usage import to_wire
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -215,7 +215,7 @@ class SessionLines:
         """The end of the model's reply."""
         step = self._step or _Step(0)
         method, params = step_end(self._v4, text, calls, reasoning, usage)
-        step.text, step.listed, step.params = text, len(calls), with_numbers(params)
+        step.text, step.listed, step.params = text, len(calls), spaced(params)
         return wrap(method, step.params)
 
     def _close_step(self, text: str) -> bytes:
@@ -320,7 +320,8 @@ def step_end(
     v4: bool, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType
 ) -> tuple[str, wire.StepEnd | wire.TurnResult]:
     """Method and parameters of the end of a model's reply."""
-    spent = to_wire(usage)
+    told = to_wire(usage)
+    spent: Any = None if told is None else numbers(told)
     if v4:
         flat = [wire.FlatCall("function", call.call_id, call.name, call.arguments_text) for call in calls]
         return "TurnResult", wire.TurnResult(text, flat, reasoning, spent)

@@ -16,6 +16,22 @@ RECORDINGS = Path(__file__).parent / "recordings"
 CODECS = {"classic": codec, "v4": codec_v4}
 
 
+class NoView:
+    """Nothing is open, nothing runs: this wire must not need to look."""
+
+    def has_session(self, session: str) -> bool:
+        raise AssertionError
+
+    def turn_active(self, session: str = "") -> bool:
+        raise AssertionError
+
+    def pending(self, request: str, session: str = "") -> bool:
+        raise AssertionError
+
+    def is_directory(self, path: str) -> bool:
+        raise AssertionError
+
+
 def split(stream: bytes) -> list[bytes]:
     """A stream's lines, cut at line feeds alone."""
     assert stream == b"" or stream.endswith(b"\n")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pagent import decode_event_line, encode_event_line
-from pagentlines import CODECS, hear, logged, recorded, render, split, turn
+from pagentlines import CODECS, NoView, hear, logged, recorded, render, split, turn
 from strategies import complete_log, json_values, logs, texts
 
 from agentwire import events as bus
@@ -25,22 +25,6 @@ CONTROL = {"SlashCommands", "CurrentThread", "PermitRequest", "HistoryReplay", "
 """What v4's own decoder does not know: it stands beside the nine."""
 
 both = pytest.mark.parametrize("dialect", CODECS.values(), ids=CODECS)
-
-
-class NoView:
-    """Nothing is open, nothing runs: this wire must not need to look."""
-
-    def has_session(self, session: str) -> bool:
-        raise AssertionError
-
-    def turn_active(self, session: str = "") -> bool:
-        raise AssertionError
-
-    def pending(self, request: str, session: str = "") -> bool:
-        raise AssertionError
-
-    def is_directory(self, path: str) -> bool:
-        raise AssertionError
 
 
 @st.composite

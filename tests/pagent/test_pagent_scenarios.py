@@ -97,8 +97,8 @@ def test_5_reasoning_that_a_retry_made_void_stays_in_the_steps_end() -> None:
     """It was shown; the end of the step repeats what was shown."""
     log = turn(
         asked("hi"), bus.StepStarted(0), bus.ReasoningDelta("first try "),
-        bus.RetryScheduled(1, 2, 1000, "reset", True), bus.ReasoningDelta("second try"), bus.TextDelta("x"), bus.StepFinished(0, "x", "second try"),
-        bus.TurnFinished("completed", "x"),
+        bus.RetryScheduled(1, 2, 1000, "reset", True), bus.ReasoningDelta("second try"), bus.TextDelta("x"),
+        bus.StepFinished(0, "x", "second try"), bus.TurnFinished("completed", "x"),
     )  # fmt: skip
     assert params(render(codec, log), "RunEnd")[0]["reasoning_content"] == "first try second try"
 
