@@ -52,21 +52,24 @@ class Question(Struct):
 class Approvals:
     """The permissions of one session."""
 
+    # A process may hold very many sessions at rest; an empty dict is a fraction of an empty set.
+    __slots__ = ("_open", "_past", "absent", "allow", "always_categories", "always_tools", "confine", "mode", "policy")
+
     def __init__(self, policy: Policy, *, mode: Mode = "default", allow: frozenset[str] = frozenset(),
                  confine: bool = False) -> None:  # fmt: skip
         self.policy = policy
         self.mode: Mode = mode
-        self.allow = allow | policy.free_tools
+        self.allow = allow | policy.free_tools if policy.free_tools else allow
         """Tool names and categories that need no question."""
         self.confine = confine
         """Refuse whatever leaves the workspace, in every mode."""
-        self.always_tools: set[str] = set()
-        self.always_categories: set[Category] = set()
+        self.always_tools: dict[str, None] = {}
+        self.always_categories: dict[Category, None] = {}
         """What the host freed for the rest of the session; outlives changes of mode."""
         self.absent: Decision | None = None
         """Set when there is nobody left to ask: every question gets this at once."""
         self._open: dict[str, Question] = {}
-        self._past: set[str] = set()
+        self._past: dict[str, None] = {}
 
     def judge(
         self, name: str, category: Category, *, outside: bool = False, also: frozenset[str] = frozenset()
@@ -107,11 +110,11 @@ class Approvals:
         question = self._open.pop(approval_id, None)
         if question is None:
             return "already" if approval_id in self._past else "unknown"
-        self._past.update((approval_id, question.call_id))
+        self._past.update(dict.fromkeys((approval_id, question.call_id)))
         if decision.allowed and decision.scope == "tool":
-            self.always_tools.add(question.name)
+            self.always_tools[question.name] = None
         elif decision.allowed and decision.scope == "category":
-            self.always_categories.add(question.category)
+            self.always_categories[question.category] = None
         question.settle(decision)
         return "settled"
 
@@ -124,7 +127,7 @@ class Approvals:
         """Close a question without an answer (its turn is over)."""
         question = self._open.pop(approval_id, None)
         if question is not None:
-            self._past.update((approval_id, question.call_id))
+            self._past.update(dict.fromkeys((approval_id, question.call_id)))
 
     @property
     def open(self) -> list[Question]:

@@ -35,7 +35,7 @@ class Found:
     def __init__(self) -> None:
         self.history = History()
         self.turns = 0
-        self.call_ids: set[str] = set()
+        self.call_ids: dict[str, None] = {}
 
     def read(self, records: Iterable[Record]) -> None:
         """Fold records in."""
@@ -45,7 +45,7 @@ class Found:
             if isinstance(event, TurnStarted):
                 self.turns = max(self.turns, record.turn)
             elif isinstance(event, CallReady | CallStarted):
-                self.call_ids.add(event.call_id)
+                self.call_ids[event.call_id] = None
 
 
 def open_session(

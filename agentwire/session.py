@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentwire.approvals import Approvals
 from agentwire.commands import SetConfig
-from agentwire.events import AnyEvent, Capabilities, ConfigChanged, ImageInput, Mode, ModeChanged, SessionOpened
+from agentwire.events import AnyEvent, Capabilities, ConfigChanged, Mode, ModeChanged, SessionOpened
 from agentwire.log.history import History
 from agentwire.log.log import SessionLog
 from agentwire.log.record import Record
@@ -25,6 +25,11 @@ from agentwire.settings import ModelSettings, SessionSettings, apply_config, mer
 
 class Session:
     """One conversation. Made by :mod:`agentwire.opening`; run by :mod:`agentwire.server`."""
+
+    __slots__ = (
+        "_effort_levels", "_held", "_mcp", "active", "approvals", "call_ids", "closed", "ephemeral", "history", "id",
+        "log", "model", "on_idle", "opened", "policy", "prompted", "provider", "settings", "turns", "workspace",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,7 +70,7 @@ class Session:
         """The running turn (:class:`agentwire.agent.turn.Turn`), or None."""
         self.closed = False
         self.opened: Record | None = None
-        self.call_ids: set[str] = set()
+        self.call_ids: dict[str, None] = {}
         """Every call id ever shown, so that a service that repeats them does no harm."""
         self.on_idle: list[Callable[[], None]] = []
         """Called, and emptied, when the running turn has ended."""
@@ -136,10 +141,6 @@ class Session:
     def set_mcp(self) -> None:
         """An MCP server was added: capabilities say so from the next time they are told."""
         self._mcp = True
-
-    def set_image_input(self, value: ImageInput) -> None:
-        """What the model can see, where something other than the host knows it."""
-        self.model = replace(self.model, image_input=value)
 
     def _configure(self, command: SetConfig, *, deferred: bool) -> None:
         self.model, changes = apply_config(self.model, command, self._effort_levels)

@@ -72,6 +72,8 @@ CAUSES: dict[str, Cause] = {"stop": "stopped", "client_gone": "client_gone"}
 class PlannedCall:
     """One call of a step and how far it has come."""
 
+    __slots__ = ("arguments", "barred", "category", "duration_ms", "outside", "path", "ref", "result", "state", "tool")
+
     def __init__(self, ref: CallRef, tool: Tool | None, arguments: dict[str, Any], category: Category) -> None:
         self.ref = ref
         self.tool = tool
@@ -200,6 +202,8 @@ class _LiveOutput:
 
 class CallBatch:
     """The calls of one step on their way from planned to done."""
+
+    __slots__ = ("_all_done", "_calls", "_group", "_nursery", "_results_last", "_turn")
 
     def __init__(self, turn: Turn, calls: Sequence[PlannedCall]) -> None:
         self._turn = turn

@@ -116,9 +116,8 @@ class Agent:
         if provider is None:
             turn.fail(ErrorInfo("config_error", "No provider is configured for this agent."))
             return None
-        request = self._request(turn, max_tokens, tools=tools)
         turn.begin_step(limit)
-        completion = await _complete(turn, provider, request)
+        completion = await _complete(turn, provider, self._request(turn, max_tokens, tools=tools))
         if completion is None:
             return None
         calls, items = _own_ids(turn, completion)

@@ -19,6 +19,8 @@ Spawner = Callable[["Turn", list[SubagentTask]], Awaitable[list[SubagentReport]]
 class Toolbox:
     """Finds tools by the names the model knows. Later registrations never hide earlier ones."""
 
+    __slots__ = ("_foreign", "_own", "_spawner", "cache")
+
     def __init__(self, tools: Iterable[Tool] = (), *, spawner: Spawner | None = None) -> None:
         self._own: dict[str, Tool] = {}
         self._foreign: dict[str, Tool] = {}

@@ -74,6 +74,41 @@ class TurnOver(RuntimeError):
 class Turn:
     """One user input being answered. Made by the server; an agent gets it as its only argument."""
 
+    __slots__ = (
+        "_calling",
+        "_history",
+        "_joined",
+        "_reasoning",
+        "_streaming",
+        "_text",
+        "_thread",
+        "_token",
+        "approved",
+        "cache",
+        "cut_short",
+        "error",
+        "finish_reason",
+        "finished",
+        "first",
+        "helpers",
+        "id",
+        "input",
+        "instructions",
+        "last_text",
+        "limit_reached",
+        "number",
+        "open_calls",
+        "origin",
+        "over",
+        "ref",
+        "scope",
+        "session",
+        "steps",
+        "stream_ids",
+        "toolbox",
+        "usage",
+    )
+
     def __init__(
         self,
         session: Session,
@@ -124,7 +159,7 @@ class Turn:
         self._history = History() if origin else session.history
         self.cache = ReadCache() if origin else toolbox.cache
         """What this conversation has read: a subagent has not seen what its parent has."""
-        self._calling = trio.Lock()
+        self._calling: trio.Lock | None = None
         self.helpers: trio.Nursery | None = None
         """Owns what other threads ask of this turn; lives as long as the agent runs, inside :attr:`scope`."""
         self._thread = threading.get_ident()
@@ -324,6 +359,8 @@ class Turn:
 
             return await asyncio.to_thread(self.call_blocking, name, arguments)
         text = msgspec.json.encode(arguments or {}, order="sorted").decode()
+        if self._calling is None:
+            self._calling = trio.Lock()
         async with self._calling:
             ref = CallRef(self.unique_call_id(""), name, text)
             if not self._streaming:
@@ -377,7 +414,7 @@ class Turn:
         while call_id in known:
             n += 1
             call_id = f"{stem}-{n}" if wanted else f"{stem}_{n}"
-        known.add(call_id)
+        known[call_id] = None
         return call_id
 
     @from_any_thread

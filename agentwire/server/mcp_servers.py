@@ -27,17 +27,13 @@ class McpServers:
     Nothing runs until the first server is asked for.
     """
 
+    __slots__ = ("_manager", "_nursery", "_session", "_toolbox")
+
     def __init__(self, session: Session, toolbox: Toolbox, nursery: trio.Nursery) -> None:
         self._session = session
         self._toolbox = toolbox
         self._nursery = nursery
-        self._manager = McpManager(
-            cwd=session.workspace,
-            on_tools_changed=lambda server: self._register(),
-            on_notice=self._notice,
-            on_failed=self._died,
-        )
-        self._running = False
+        self._manager: McpManager | None = None
 
     def add(self, command: AddMcpServer) -> str | None:
         """Begin to connect a server that the host asked for; what is wrong with the request, or None."""
@@ -57,11 +53,17 @@ class McpServers:
     async def settled(self) -> None:
         """Wait until no connection is under way, or long enough."""
         with trio.move_on_after(LONGEST_WAIT):
-            await self._manager.settled()
+            if self._manager is not None:
+                await self._manager.settled()
 
     def _begin(self, spec: McpServerSpec) -> None:
-        if not self._running:
-            self._running = True
+        if self._manager is None:
+            self._manager = McpManager(
+                cwd=self._session.workspace,
+                on_tools_changed=lambda server: self._register(),
+                on_notice=self._notice,
+                on_failed=self._died,
+            )
             self._nursery.start_soon(self._manager.run)
         self._manager.connect_soon(spec, self._ready, self._failed)
 
@@ -71,7 +73,8 @@ class McpServers:
         self._session.append(McpServerReady(server.name, server.tool_names, server.spec.dynamic))
 
     def _register(self) -> None:
-        self._toolbox.set_foreign(self._manager.tools(self._toolbox.own_names))
+        if self._manager is not None:
+            self._toolbox.set_foreign(self._manager.tools(self._toolbox.own_names))
 
     def _notice(self, server: McpServer, text: str) -> None:
         self._session.append(Notice(text, "warning"))

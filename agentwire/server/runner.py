@@ -7,7 +7,6 @@ task of its own and shows in the log.
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -62,13 +61,15 @@ def describe_os(error: OSError | None) -> str:
 class SessionRunner:
     """One session at work. Its turns run in the server's nursery, one at a time."""
 
+    __slots__ = ("_nursery", "_queue", "_run", "mcp", "session", "toolbox")
+
     def __init__(self, session: Session, run: Run, toolbox: Toolbox, nursery: trio.Nursery, mcp: McpServers) -> None:
         self.session = session
         self.toolbox = toolbox
         self.mcp = mcp
         self._run = run
         self._nursery = nursery
-        self._queue: deque[Prompt] = deque()
+        self._queue: list[Prompt] = []
         session.log.on_broken = self._journal_broken
 
     # --- turns ---
@@ -113,7 +114,7 @@ class SessionRunner:
 
     def _next(self) -> None:
         if self._queue and not self.session.closed and not self.session.read_only:
-            self._start(self._queue.popleft())
+            self._start(self._queue.pop(0))
 
     def _journal_broken(self, error: OSError) -> None:
         """The disk is full or gone: what runs must not go on unrecorded, and nothing new begins."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import TYPE_CHECKING
 
 import trio
@@ -17,7 +18,7 @@ from agentwire.server.runner import SessionRunner
 from agentwire.server.server import Server
 from agentwire.server.signals import ORDERLY_SECONDS, Signals
 from agentwire.session import Session
-from agentwire.tools import builtin_tools
+from agentwire.tools import Tool, builtin_tools
 from agentwire.transport.stdio import StdioPipes, StdioTransport
 
 if TYPE_CHECKING:
@@ -39,10 +40,16 @@ def run_stdio(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, signa
         boot.session.log.close()
 
 
+@cache
+def _builtins() -> tuple[Tool, ...]:
+    """The built-in tools hold no state of their own: one set serves every session."""
+    return tuple(builtin_tools())
+
+
 def toolbox_for(agent: object) -> Toolbox:
     """The tools an agent brings, then the built-in ones unless it does without; of two of one name the first counts."""
     own = list(getattr(agent, "tools", ()))
-    builtins = builtin_tools() if getattr(agent, "builtins", True) else []
+    builtins = _builtins() if getattr(agent, "builtins", True) else ()
     return Toolbox([*own, *builtins], spawner=getattr(agent, "spawn", None))
 
 

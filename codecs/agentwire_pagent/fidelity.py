@@ -19,7 +19,7 @@ from agentwire.events import Event
 from agentwire.log.record import Record
 from agentwire_pagent import wire
 from agentwire_pagent.calls import Call
-from agentwire_pagent.rendering import failure, is_extra, own_line, summary, user_input
+from agentwire_pagent.facts import failure, is_extra, own_line, summary, user_input
 from agentwire_pagent.story import Story, arriving_usage
 
 # --- conditions ----------------------------------------------------------------------------------------------
@@ -42,6 +42,10 @@ def _unseen(record: Record, story: Story) -> bool:
 def _unasked(record: Record, story: Story) -> bool:
     event = record.event
     return isinstance(event, bus.ApprovalRequested) and event.call_id not in story.asked and not story.heard()
+
+
+def _fallen(record: Record, story: Story) -> bool:
+    return isinstance(record.event, bus.StepFinished) and story.falls
 
 
 def _stopped(record: Record, story: Story) -> bool:
@@ -154,6 +158,7 @@ _BOTH: Final = (
     Row(bus.ReasoningDelta, "narrowed", "`ReasoningDelta`", {"text": EXACT, "message_id": absent()}),
     Row(bus.CallStarted, "absent", "arguments come whole, with the step"),
     Row(bus.CallArgumentsDelta, "absent", "arguments come whole, with the step"),
+    Row(bus.StepFinished, "absent", "the step failed, and with it the run", when="of a failed step"),
     Row(bus.StepFinished, "narrowed", "`StepEnd`; in v4 `TurnResult`", {
         **_exact("index", "text", "calls"),
         "reasoning": narrowed("all that was streamed, also what a retry made void",
@@ -248,7 +253,7 @@ _V4: Final = (
     }, becomes=_heard),
 )  # fmt: skip
 
-_CONDITIONS: Final = {"empty": _empty, "not shown": _unseen, "of a subagent": _of_subagent}
+_CONDITIONS: Final = {"empty": _empty, "not shown": _unseen, "of a failed step": _fallen, "of a subagent": _of_subagent}
 
 _DIALECT_CONDITIONS: Final[dict[wire.Dialect, dict[str, Callable[[Record, Story], bool]]]] = {
     "classic": {"stopped": _stopped, "cut off": _cut_off},

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from agentwire import events as bus
-from agentwire.codec.jsontext import BadJson, parse
 from agentwire.events import Event, ReasoningDelta, TextDelta
 from agentwire.log.record import Record
 from agentwire.text import scrub
 from agentwire_pagent import wire
 from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
 from agentwire_pagent.envelope import delta_splice, line, numbers, spaced, wrap
+from agentwire_pagent.facts import breaks_off, failure, is_cut, is_extra, own_line, summary, user_input
 from agentwire_pagent.usage import to_wire
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -32,17 +32,16 @@ _REASONING: Final = delta_splice("ReasoningDelta")
 _TEXT_ENDS: Final = _TEXT[::2]
 _REASONING_ENDS: Final = _REASONING[::2]
 
-CUT_OFF: Final = bus.ErrorInfo("internal_error", "The run ended without saying why.")
-"""What a host makes of a run without its last line (section 5); such a run is rendered without one, too."""
-
 
 class _Step:
     """The step under way."""
 
-    __slots__ = ("index", "listed", "params", "reasoning", "text")
+    __slots__ = ("failed", "index", "listed", "params", "reasoning", "text")
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self.failed = False
+        """Something went wrong in it."""
         self.reasoning: list[str] = []
         """All that was sent, also what a retry made void."""
         self.text = ""
@@ -55,10 +54,12 @@ class _Step:
 class SessionLines:
     """Renders one session's records. What it remembers is of the current turn, and who the session is."""
 
-    __slots__ = ("_announced", "_calls", "_errors", "_step", "_v4", "opened")
+    __slots__ = ("_announced", "_calls", "_dialect", "_errors", "_held", "_step", "_v4", "opened")
 
     def __init__(self, dialect: wire.Dialect, errors: bool) -> None:
+        self._dialect = dialect
         self._v4 = dialect == "v4"
+        self._held = b""
         self._errors = errors or self._v4
         self._calls = StepCalls(asks=self._v4)
         self._step: _Step | None = None
@@ -87,7 +88,7 @@ class SessionLines:
             except UnicodeEncodeError:
                 out += start + _encode(scrub(text)) + end
         elif (make := _MAKERS.get(kind)) is not None:
-            out += make(self, event, record)
+            out += self._made(make, event, record)
 
     def render(self, records: Sequence[Record], out: bytearray) -> None:
         """Append the lines for ``records``."""
@@ -117,7 +118,18 @@ class SessionLines:
             if isinstance(event, ReasoningDelta):
                 self._reasoned((event.text,))
             elif (make := _MAKERS.get(event.__class__)) is not None:
-                make(self, event, record)
+                self._made(make, event, record)
+
+    def _made(self, make: Callable[[SessionLines, Any, Record], bytes], event: Event, record: Record) -> bytes:
+        """The lines for an event, after those that were held back; a failure lets them fall (section 5)."""
+        held, self._held = self._held, b""
+        made = make(self, event, record)
+        if not held:
+            return made
+        if is_cut(event):
+            self._held = held + made
+            return b""
+        return made if breaks_off(event, self._dialect) else held + made
 
     # --- deltas ---
 
@@ -178,6 +190,8 @@ class SessionLines:
 
     def _error_raised(self, event: bus.ErrorRaised, record: Record) -> bytes:
         """One of a turn is told by the turn's end."""
+        if record.turn and self._step is not None:
+            self._step.failed = not self._step.params
         return line("Error", wire.Error(event.error.message)) if self._errors and not record.turn else b""
 
     def _unknown(self, event: bus.Unknown, record: Record) -> bytes:
@@ -209,7 +223,11 @@ class SessionLines:
             self._step = _Step(event.index)
         reasoning = "".join(self._step.reasoning) or event.reasoning
         end = self._finish(event.text, event.calls, reasoning, event.usage)
-        return begin + end + self._show(self._calls.listed(event.calls))
+        lines = begin + end + self._show(self._calls.listed(event.calls))
+        if self._step.failed:
+            # The engine puts what there is into the log. The peer says no more once the model has failed.
+            self._held, lines = lines, b""
+        return lines
 
     def _finish(self, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType) -> bytes:
         """The end of the model's reply."""
@@ -327,52 +345,3 @@ def step_end(
         return "TurnResult", wire.TurnResult(text, flat, reasoning, spent)
     nested = [wire.ToolCall(call.call_id, "function", wire.Function(call.name, call.arguments_text)) for call in calls]
     return "StepEnd", wire.StepEnd(text, nested, reasoning, spent)
-
-
-def failure(event: bus.TurnFinished) -> str:
-    """Why a turn failed, if it says so."""
-    error = event.error
-    return "" if isinstance(error, UnsetType) or error == CUT_OFF else error.message
-
-
-def is_extra(event: bus.StepStarted) -> bool:
-    """Whether a step goes beyond the limit, to sum up."""
-    return 0 < event.max <= event.index
-
-
-def user_input(event: bus.TurnStarted) -> str:
-    """The text of an input; the wire has no word for its images and files."""
-    return "\n".join(part.text for part in event.input if isinstance(part, bus.Text))
-
-
-def summary(call: Call) -> str:
-    """What a question says of the call: its command, its file, or its arguments."""
-    question = call.question
-    told = "" if question is None else question.command or question.path
-    return told or call.arguments
-
-
-def own_line(event: bus.Unknown, dialect: wire.Dialect) -> bytes | None:
-    """The line of an event without a word on the bus, if it came from this wire as a notification."""
-    if event.wire != wire.NAMES[dialect]:
-        return None
-    raw = bytes(event.raw)
-    try:
-        value = parse(raw)
-    except BadJson:
-        return None
-    if not is_notification(value):
-        return None
-    return msgspec.json.format(raw, indent=0) + b"\n"
-
-
-def is_notification(value: Any) -> bool:
-    """Whether a JSON value has this wire's envelope (section 6, rows 2 to 5 and 8)."""
-    return (
-        isinstance(value, dict)
-        and value.get("jsonrpc") == "2.0"
-        and "id" not in value
-        and isinstance(value.get("method"), str)
-        and value["method"] != ""
-        and isinstance(value.get("params"), dict | None)
-    )

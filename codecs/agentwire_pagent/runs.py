@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from agentwire import events as bus
 from agentwire.codec.heard import Answered, Heard
 from agentwire.commands import JsonId
-from agentwire_pagent.rendering import CUT_OFF
+from agentwire_pagent.facts import CUT_OFF
 
 Said = list[Heard | Answered]
 """What a host makes of a line."""

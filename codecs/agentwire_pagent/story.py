@@ -17,7 +17,7 @@ from agentwire.events import Event
 from agentwire.log.record import Record
 from agentwire_pagent import wire
 from agentwire_pagent.calls import Call, Shown, StepCalls
-from agentwire_pagent.rendering import CUT_OFF, failure, is_extra, summary, user_input
+from agentwire_pagent.facts import CUT_OFF, breaks_off, failure, is_cut, is_extra, summary, user_input
 from agentwire_pagent.usage import from_wire, to_wire
 
 
@@ -32,18 +32,49 @@ class Story:
     def __init__(self, records: Sequence[Record], dialect: wire.Dialect) -> None:
         self._v4 = dialect == "v4"
         self._heard: list[list[Event]] = []
-        self._at = 0
         self.shown: set[str] = set()
         """Calls that are ever shown."""
         self.asked: set[str] = set()
         """Calls whose question is ever shown."""
+        self._dialect = dialect
+        self._dropped = self._fallen(records)
         self._begin_log()
         for record in records:
             self._heard.append(self._hear(record))
-            self._learn(record)
+            self.advance(record)
         self._begin_log()
 
+    def _fallen(self, records: Sequence[Record]) -> set[int]:
+        """Places of what is never written: the end of a step that failed, if the run's failure follows at once."""
+        fallen: set[int] = set()
+        held: list[int] = []
+        in_step = failed = False
+        for at, record in enumerate(records):
+            event = record.event
+            if record.origin or type(event) not in _RENDERED:
+                continue
+            if held and is_cut(event):
+                held.append(at)
+                continue
+            if breaks_off(event, self._dialect):
+                fallen.update(held)
+            held = []
+            if isinstance(event, bus.TurnStarted | bus.StepStarted | bus.TurnFinished):
+                in_step, failed = isinstance(event, bus.StepStarted), False
+            elif isinstance(event, bus.ErrorRaised):
+                failed = failed or (in_step and bool(record.turn))
+            elif isinstance(event, bus.StepFinished):
+                held = [at] if failed else []
+                in_step = failed = False
+        return fallen | set(held)
+
+    @property
+    def falls(self) -> bool:
+        """Whether the record at hand is never written."""
+        return self._at in self._dropped
+
     def _begin_log(self) -> None:
+        self._at = 0
         self.runs = 0
         self.reasoning: list[str] = []
         self.usage = bus.Usage()
@@ -63,14 +94,13 @@ class Story:
 
     def advance(self, record: Record) -> None:
         """Go on to the next record."""
-        self._learn(record)
+        if not record.origin and not self.falls:
+            self._learn(record)
         self._at += 1
 
     # --- what is remembered ---
 
     def _learn(self, record: Record) -> None:
-        if record.origin:
-            return
         event = record.event
         if isinstance(event, bus.TurnStarted):
             self.runs += 1
@@ -91,7 +121,7 @@ class Story:
     # --- what is heard ---
 
     def _hear(self, record: Record) -> list[Event]:
-        if record.origin or (hear := _HEARS.get(type(record.event))) is None:
+        if record.origin or self.falls or (hear := _HEARS.get(type(record.event))) is None:
             return []
         return hear(self, record.event)
 
@@ -198,3 +228,8 @@ _HEARS: Final[dict[type[Event], Callable[[Story, Any], list[Event]]]] = {
     bus.TurnFinished: Story._turn_finished,
 }
 """Events of a run. What is heard of the others is in the table alone."""
+
+_RENDERED: Final = frozenset({
+    *_HEARS, bus.SessionOpened, bus.ModeChanged, bus.ConfigChanged, bus.HistoryCleared, bus.ErrorRaised, bus.Unknown,
+})  # fmt: skip
+"""Events that the agent side looks at, deltas aside."""

@@ -78,5 +78,5 @@ def test_serving_imports_only_its_own_half(name: str) -> None:
         "print(sorted(name for name in sys.modules if name.startswith('agentwire_pagent.')))"
     )
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    half = ("agent_side", "answers", "calls", "envelope", "policy", "rendering", "requests", "usage", "wire")
+    half = ("agent_side", "answers", "calls", "envelope", "facts", "policy", "rendering", "requests", "usage", "wire")
     assert out.stdout.strip() == str([f"agentwire_pagent.{name}" for name in half])

@@ -44,8 +44,12 @@ def broken_logs(draw: Callable[[st.SearchStrategy[Any]], Any]) -> list[Record]:
             skipping = False
         elif isinstance(event, bus.StepStarted) and draw(st.booleans()):
             event = bus.StepStarted(event.index, event.index)
-        if skipping:
+        if skipping and not (isinstance(event, bus.CallCancelled) and draw(st.booleans())):
             continue
+        if isinstance(event, bus.StepFinished) and draw(st.integers(0, 4)) == 0:
+            # The engine's order: why it failed, what there is of the step, the end.
+            error = bus.ErrorRaised(bus.ErrorInfo("provider_error", "gone"))
+            records.append(Record(len(records) + 1, record.time, error, record.turn))
         records.append(Record(len(records) + 1, record.time, event, record.turn, record.origin))
         skipping = record.turn > 0 and not isinstance(event, bus.TurnFinished) and draw(st.integers(0, 9)) == 0
     return records

@@ -153,6 +153,29 @@ def test_8_an_error_in_the_middle_of_the_stream() -> None:
     assert methods(stream) == methods(recorded("error_mid_stream_provider"))
 
 
+@pytest.mark.parametrize("open_call", [False, True])
+def test_8_what_there_is_of_a_failed_step_is_not_told(open_call: bool) -> None:
+    """The engine ends the step and closes its calls after the error; the peer says no more."""
+    log = turn(
+        asked("hi"), bus.StepStarted(0), bus.TextDelta("a"), bus.TextDelta("b"), bus.ErrorRaised(BOOM),
+        bus.StepFinished(0, "ab"), *([bus.CallCancelled("c", "stopped", "", "t")] if open_call else []),
+        bus.TurnFinished("failed", "ab", error=BOOM),
+    )  # fmt: skip
+    assert methods(render(codec, log)) == methods(recorded("error_mid_stream_provider"))
+    assert methods(render(codec_v4, log)) == [*methods(recorded("error_mid_stream_provider")), "Error"]
+
+
+def test_8_an_error_that_did_not_end_the_turn() -> None:
+    log = turn(
+        asked("hi"), bus.StepStarted(0), bus.TextDelta("a"), bus.ErrorRaised(BOOM), bus.StepFinished(0, "a"),
+        *reply(1, "b"), bus.TurnFinished("completed", "b"),
+    )  # fmt: skip
+    assert methods(render(codec, log)) == [
+        "RunBegin", "TurnBegin", "TextDelta", "StepEnd", "TurnEnd", "TurnBegin", "TextDelta", "StepEnd", "TurnEnd",
+        "RunEnd",
+    ]  # fmt: skip
+
+
 def test_9_an_error_at_once() -> None:
     assert render(codec, failed(bus.StepStarted(0))) == recorded("error_before_stream_http_500")
 

@@ -12,6 +12,7 @@ from agentwire.commands import NOW, Done, Outcome, Ping, Refusal
 from agentwire.events import Notice, TextDelta
 from agentwire.log.history import History
 from agentwire.log.log import SessionLog
+from agentwire.log.record import Record
 from agentwire.policy import Policy
 from agentwire.server.outbox import AHEAD, OUTCOMES_LIMIT, Outbox
 from agentwire.session import Session
@@ -49,9 +50,9 @@ class Numbers:
         raise NotImplementedError
 
 
-def made(name: str = "s") -> tuple[Session, Outbox, Numbers]:
-    session = Session(
-        name, SessionLog(None), History(), settings=SessionSettings(workspace=str(Path.cwd())), policy=Policy()
+def made(kind: type[Session] = Session) -> tuple[Session, Outbox, Numbers]:
+    session = kind(
+        "s", SessionLog(None), History(), settings=SessionSettings(workspace=str(Path.cwd())), policy=Policy()
     )
     side = Numbers()
     outbox = Outbox(side)
@@ -128,12 +129,18 @@ def test_rendering_stays_a_bounded_way_ahead_of_the_pipe():
 
 
 def test_a_late_connection_is_greeted_and_told_silently_of_the_running_turn():
-    session, _, _ = made()
+    greeted = []
+
+    class Greeting(Session):
+        def opening(self) -> Record:
+            greeted.append(1)
+            assert self.opened is not None
+            return self.opened
+
+    session, _, _ = made(Greeting)
     session.opened = session.append(Notice("opened"))
     side = Numbers()
     outbox = Outbox(side)
-    greeted = []
-    session.opening = lambda: greeted.append(1) or session.opened  # type: ignore[method-assign]
 
     class Running:
         first = session.append(Notice("turn started"))
