@@ -51,7 +51,8 @@ def broken_logs(draw: Callable[[st.SearchStrategy[Any]], Any]) -> list[Record]:
             error = bus.ErrorRaised(bus.ErrorInfo("provider_error", "gone"))
             records.append(Record(len(records) + 1, record.time, error, record.turn))
         records.append(Record(len(records) + 1, record.time, event, record.turn, record.origin))
-        skipping = record.turn > 0 and not isinstance(event, bus.TurnFinished) and draw(st.integers(0, 9)) == 0
+        begun = record.turn > 0 and not isinstance(event, bus.TurnFinished)
+        skipping = skipping or (begun and draw(st.integers(0, 9)) == 0)
     return records
 
 
@@ -82,8 +83,11 @@ def test_the_same_for_a_log_with_every_event(dialect: Codec) -> None:
 @settings(max_examples=40, deadline=None)
 @given(records=all_logs)
 def test_what_was_heard_is_written_as_it_came(dialect: Codec, records: list[Record]) -> None:
-    """Once through the wire nothing more is lost: a recording can be replayed for ever."""
-    once = render(dialect, records)
+    """Once through the wire nothing more is lost: a recording can be replayed for ever.
+
+    But for v4's lines about the session that come while a call runs: that it runs is heard with its result.
+    """
+    once = render(dialect, [record for record in records if not isinstance(record.event, bus.HistoryCleared)])
     assert render(dialect, logged(hear(dialect, once))) == once
 
 
