@@ -57,6 +57,8 @@ class ServeOptions(Struct, omit_defaults=True):
     """What the command line says. Empty means "not said": the configuration files, then defaults, decide."""
 
     codec: str = "aionrs"
+    codec_options: dict[str, Any] = {}
+    """Options of the codec's own, given to its agent side as keywords."""
     provider: str = ""
     model: str = ""
     max_tokens: int | UnsetType = UNSET
@@ -117,7 +119,7 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
 def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[signal.Signals]) -> int:
     try:
         codec = registry.load_codec(options.codec)
-        side = codec.agent()
+        side = codec.agent(**options.codec_options)
     except registry.UnknownName as error:
         print(f"Error: {error}", file=sys.stderr)
         return USAGE

@@ -84,17 +84,25 @@ async def connected(session: Session, fd: int) -> AsyncIterator[Cursor]:
     """
     commands, no_commands = os.pipe()
     transport = StdioTransport(StdioPipes(commands, fd))
+    outbox = Outbox(codec.agent())
+    follow = outbox.follow(session, after=0)
+    leaving = False
+
+    async def serve(nursery: trio.Nursery) -> None:
+        connection = Connection(
+            Server(nursery), outbox.side, transport, max_line=codec.max_line, session=session.id, outbox=outbox
+        )
+        await connection.run()
+        if not leaving:
+            raise AssertionError("the connection ended too early")
+
     try:
         async with trio.open_nursery() as nursery:
-            outbox = Outbox(codec.agent())
-            follow = outbox.follow(session, after=0)
-            connection = Connection(
-                Server(nursery), outbox.side, transport, max_line=codec.max_line, session=session.id, outbox=outbox
-            )
-            nursery.start_soon(connection.run)
+            nursery.start_soon(serve, nursery)
             await trio.testing.wait_all_tasks_blocked()
-            with open(no_commands, "wb"):  # then the host says no more: write what is due, and end
+            with open(no_commands, "wb"):
                 yield follow.cursor
+                leaving = True  # the host says no more: write what is due, and end
     finally:
         transport.close()
         follow.cursor.close()

@@ -112,6 +112,8 @@ def _end(turn: Turn) -> None:
         outcome = "failed"
     elif turn.scope.cancelled_caught or turn.cut_short:
         outcome = "cancelled"
+    if outcome == "failed" and turn.error is not UNSET:
+        logger.warning("the turn failed: %s", turn.error.message)
     turn.say(
         TurnFinished(
             outcome,

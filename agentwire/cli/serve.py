@@ -51,6 +51,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 @click.option(
     "--image-input", type=click.Choice(["supported", "unsupported", "unknown"]), help="Whether the model sees images."
 )
+@click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the codec (repeatable).")
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
 @click.option(
     "--log-level",
@@ -68,10 +69,11 @@ def serve(**given: Any) -> int:
     from agentwire.serving import serve as serve_stdio
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
+    codec_options = dict(parse_option(text) for text in given.pop("codec_option"))
     for name, value in given.items():
         if value is None and name in _NOT_SAID:
             given[name] = _NOT_SAID[name]
-    return serve_stdio(None, ServeOptions(provider_options=options, **given))
+    return serve_stdio(None, ServeOptions(provider_options=options, codec_options=codec_options, **given))
 
 
 _NOT_SAID: dict[str, Any] = {"thinking": "", "image_input": "", "max_tokens": UNSET, "max_turns": UNSET}

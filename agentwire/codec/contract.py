@@ -115,11 +115,14 @@ class Codec(Struct, frozen=True):
 
     name: str
     summary: str
-    agent: Callable[[], AgentSide]
+    agent: Callable[..., AgentSide]
+    """Makes the agent side of one connection; keywords are the codec's own options."""
     host: Callable[[], HostSide]
     policy: Policy
     fidelity: Callable[[], Fidelity]
     """What the wire does to every event and field; a factory, for serving needs no table."""
+    greets: bool = True
+    """An agent of this wire says that it is ready; else a host may speak at once."""
     max_line: int = 8 * 1024 * 1024
     """Longest line the agent side reads, in bytes without its line feed; a host reads up to 64 MiB."""
     schemas: Callable[[], dict[str, Any]] | None = None

@@ -10,7 +10,7 @@ import subprocess
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -132,7 +132,8 @@ class Peer:
         finally:
             cursor.close()
             if not ended and not self._gone.is_set():
-                with trio.CancelScope(shield=True), trio.move_on_after(GRACE):
+                # Whoever leaves has an error of their own, or none; a dead agent has stopped.
+                with trio.CancelScope(shield=True), trio.move_on_after(GRACE), suppress(AgentDied):
                     await self._stop_and_wait(ref)
             self._running = ""
         if self._gone.is_set() and not self._orderly():
@@ -352,7 +353,7 @@ async def connect(
     the block is left. Raises :class:`AgentDied` if it ends before it is ready, :class:`trio.TooSlowError` if that
     takes longer than ``ready_timeout`` seconds.
     """
-    side = registry.load_codec(codec).host()
+    wire = registry.load_codec(codec)
     process = await trio.lowlevel.open_process(
         list(argv),
         stdin=subprocess.PIPE,
@@ -363,14 +364,15 @@ async def connect(
         start_new_session=True,
     )
     watchdog.guard(process.pid)  # it does not outlive us, even if we are killed
-    peer = Peer(process, side, on_approval, tap)
+    peer = Peer(process, wire.host(), on_approval, tap)
     with one_error():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer._listen)
             nursery.start_soon(peer._drain_stderr)
             nursery.start_soon(peer._watch_death)
             try:
-                await peer.wait_ready(ready_timeout)
+                if wire.greets:
+                    await peer.wait_ready(ready_timeout)
                 yield peer
             finally:
                 await peer.close()

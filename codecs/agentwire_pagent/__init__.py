@@ -20,10 +20,11 @@ __all__ = ["codec", "codec_v4"]
 MAX_LINE = 8 * 1024 * 1024
 
 
-def _agent() -> AgentSide:
+def _agent(*, errors: bool = False) -> AgentSide:
+    """``errors``: a failed run is told by v4's ``Error``, which a strict classic reader does not know."""
     from agentwire_pagent.agent_side import PagentAgent
 
-    return PagentAgent()
+    return PagentAgent(errors=errors)
 
 
 def _agent_v4() -> AgentSide:
@@ -76,6 +77,7 @@ codec = Codec(
     policy=POLICY,
     fidelity=_fidelity,
     max_line=MAX_LINE,
+    greets=False,
     schemas=_schemas,
 )
 
@@ -87,5 +89,6 @@ codec_v4 = Codec(
     policy=POLICY_V4,
     fidelity=_fidelity_v4,
     max_line=MAX_LINE,
+    greets=False,
     schemas=_schemas_v4,
 )

@@ -222,6 +222,19 @@ def test_calls_side_by_side_are_shown_one_after_the_other() -> None:
                 assert calls[at - 1] == ("ToolCallBegin", call_id)
 
 
+def test_a_call_that_began_is_not_overtaken() -> None:
+    """Not even by one that the step lists before it and that nothing was known of."""
+    records = turn(
+        bus.TurnStarted("t"), bus.StepStarted(0),
+        bus.StepFinished(0, "", "", [bus.CallRef("c1", "t", "{}"), bus.CallRef("c2", "t", "{}")]),
+        bus.CallRunning("c2", "t"), bus.CallRunning("c1", "t"), bus.CallFinished("c1", "t", "ok", "first"),
+        bus.CallFinished("c2", "t", "ok", "second"), bus.TurnFinished("completed"),
+    )  # fmt: skip
+    for dialect in (codec, codec_v4):
+        lines = [json.loads(line)["params"] for line in split(render(dialect, records))]
+        assert [params["tool_call_id"] for params in lines if "tool_call_id" in params] == ["c2", "c2", "c1", "c1"]
+
+
 # --- batches, late followers, several sessions ---------------------------------------------------------------
 
 

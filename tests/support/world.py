@@ -115,7 +115,9 @@ class World:
             provider=self.model, ephemeral=True,
         )  # fmt: skip
         self.server = Server(nursery)
-        self.server.add(make_runner(self.session, Agent(tools=self.tools, builtins=False, system_prompt="Be brief."), nursery))
+        self.server.add(
+            make_runner(self.session, Agent(tools=self.tools, builtins=False, system_prompt="Be brief."), nursery)
+        )
         self.cursor = self.session.log.cursor(after=0)
         self.outcomes: list[tuple[Command, list[Outcome]]] = []
 
