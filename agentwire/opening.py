@@ -69,107 +69,90 @@ def open_session(
         raise ConfigError(BOTH)
     if fork and resume is None:
         raise ConfigError(FORK_ALONE)
+    opener = _Opener(store, settings, policy, provider, mcp)
     if resume is None:
-        return _new(None if ephemeral else store, settings, policy, provider, session_id, mcp)
+        return opener.new(session_id, ephemeral)
     source = store.latest(settings.workspace).id if resume == LATEST else resume
-    if ephemeral:
-        return _read_only(store, settings, policy, provider, source, fork, mcp)
-    return _resumed(store, settings, policy, provider, source, fork, mcp)
+    return opener.read_only(source, fork) if ephemeral else opener.resumed(source, fork)
 
 
-def _session(
-    session_id: str,
-    log: SessionLog,
-    found: Found,
-    settings: SessionSettings,
-    policy: Policy,
-    provider: Provider | None,
-    mcp: bool,
-    ephemeral: bool,
-) -> Session:
-    session = Session(
-        session_id,
-        log,
-        found.history,
-        settings=settings,
-        policy=policy,
-        provider=provider,
-        mcp=mcp,
-        ephemeral=ephemeral,
-        turns=found.turns,
-    )
-    session.call_ids = found.call_ids
-    return session
+class _Opener:
+    """What every way of opening a session needs, and the ways."""
 
+    def __init__(
+        self, store: SessionStore, settings: SessionSettings, policy: Policy, provider: Provider | None, mcp: bool
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.policy = policy
+        self.provider = provider
+        self.mcp = mcp
 
-def _new(
-    store: SessionStore | None,
-    settings: SessionSettings,
-    policy: Policy,
-    provider: Provider | None,
-    session_id: str | None,
-    mcp: bool,
-) -> Session:
-    name = new_session_id() if session_id is None else session_id
-    journal = None
-    if store is not None:
-        journal = store.create(
-            name, workspace=settings.workspace, provider=provider.name if provider else "", model=settings.model
+    def new(self, session_id: str | None, ephemeral: bool) -> Session:
+        """A session that was not there before."""
+        name = new_session_id() if session_id is None else session_id
+        journal = None
+        if not ephemeral:
+            provider = self.provider.name if self.provider else ""
+            journal = self.store.create(
+                name, workspace=self.settings.workspace, provider=provider, model=self.settings.model
+            )
+        session = self._session(name, SessionLog(journal), Found(), ephemeral)
+        _announce(session, "new")
+        return session
+
+    def resumed(self, source: str, fork: bool) -> Session:
+        """A stored session, or a copy of it, to be written on."""
+        found = Found()
+        name = new_session_id() if fork else source
+        journal = self.store.fork(source, name, found.read) if fork else self.store.open(source, found.read)
+        session = self._session(name, SessionLog(journal), found, ephemeral=False)
+        header = journal.header
+        _close_and_announce(session, "forked" if fork else "resumed", header.forked_from, header.root)
+        if journal.lost:
+            logger.warning(TORN.format(n=journal.lost))
+            session.append(Notice(TORN.format(n=journal.lost), "warning"))
+        return session
+
+    def read_only(self, source: str, fork: bool) -> Session:
+        """A stored session taken up in memory; its journal is not locked and stays as it is."""
+        found = Found()
+        with self.store.view(source) as view:
+            for records in view.records():
+                found.read(records)
+            root, last = view.header.root, view.last
+        name = new_session_id() if fork else source
+        session = self._session(name, SessionLog(None, seq=last), found, ephemeral=True)
+        _close_and_announce(session, "forked" if fork else "resumed", source if fork else "", root)
+        return session
+
+    def _session(self, name: str, log: SessionLog, found: Found, ephemeral: bool) -> Session:
+        session = Session(
+            name,
+            log,
+            found.history,
+            settings=self.settings,
+            policy=self.policy,
+            provider=self.provider,
+            mcp=self.mcp,
+            ephemeral=ephemeral,
+            turns=found.turns,
         )
-    session = _session(name, SessionLog(journal), Found(), settings, policy, provider, mcp, store is None)
-    _announce(session, "new")
-    return session
+        session.call_ids = found.call_ids
+        return session
 
 
-def _resumed(
-    store: SessionStore,
-    settings: SessionSettings,
-    policy: Policy,
-    provider: Provider | None,
-    source: str,
-    fork: bool,
-    mcp: bool,
-) -> Session:
-    found = Found()
-    name = new_session_id() if fork else source
-    journal = store.fork(source, name, found.read) if fork else store.open(source, found.read)
-    session = _session(name, SessionLog(journal), found, settings, policy, provider, mcp, ephemeral=False)
-    for event, turn, origin in closing_events(found.history):
+Kind = Literal["new", "resumed", "forked"]
+
+
+def _close_and_announce(session: Session, kind: Kind, forked_from: str, root: str) -> None:
+    """Close what a killed process left open, then say that the session is there."""
+    for event, turn, origin in closing_events(session.history):
         session.append(event, turn, origin)
-    header = journal.header
-    _announce(session, "forked" if fork else "resumed", header.forked_from, header.root)
-    if journal.lost:
-        logger.warning(TORN.format(n=journal.lost))
-        session.append(Notice(TORN.format(n=journal.lost), "warning"))
-    return session
+    _announce(session, kind, forked_from, root)
 
 
-def _read_only(
-    store: SessionStore,
-    settings: SessionSettings,
-    policy: Policy,
-    provider: Provider | None,
-    source: str,
-    fork: bool,
-    mcp: bool,
-) -> Session:
-    """A stored session taken up in memory; its journal is not locked and stays as it is."""
-    found = Found()
-    with store.view(source) as view:
-        for records in view.records():
-            found.read(records)
-        root, last = view.header.root, view.last
-    name = new_session_id() if fork else source
-    session = _session(name, SessionLog(None, seq=last), found, settings, policy, provider, mcp, ephemeral=True)
-    for event, turn, origin in closing_events(found.history):
-        session.append(event, turn, origin)
-    _announce(session, "forked" if fork else "resumed", source if fork else "", root)
-    return session
-
-
-def _announce(
-    session: Session, kind: Literal["new", "resumed", "forked"], forked_from: str = "", root: str = ""
-) -> None:
+def _announce(session: Session, kind: Kind, forked_from: str = "", root: str = "") -> None:
     session.opened = session.append(
         SessionOpened(
             session.id,

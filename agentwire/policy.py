@@ -30,12 +30,9 @@ class Policy(Struct, frozen=True):
     step_limit: Literal["error", "end", "abort"] = "error"
     """At the step limit: an error and the end; just the end; the end with what there is (outcome ``limit``)."""
     when_busy: Literal["refuse", "queue", "ignore"] = "refuse"
-    busy_scope: Literal["session", "process"] = "session"
     on_eof: Literal["run_on", "cancel"] = "run_on"
     """Standard input closed while a turn runs: it runs on and its questions are settled as cancelled, or it is
     stopped."""
-    tool_names: Literal["aionrs", "jan"] = "aionrs"
-    """Which names the built-in tools go by."""
     shows_subagents: bool = False
     """The wire shows a subagent's own approvals; else the yes to Spawn covers its calls inside the workspace."""
     free_tools: frozenset[str] = frozenset()

@@ -15,9 +15,7 @@ POLICY: Final = Policy(
     empty_answer="retry_then_error",
     step_limit="error",
     when_busy="refuse",
-    busy_scope="session",
     on_eof="run_on",
-    tool_names="aionrs",
     shows_subagents=False,
 )
 """Sections 2.3 and 2.4 of the aionrs protocol and its lifecycle: nothing is free in mode default, all calls of a step

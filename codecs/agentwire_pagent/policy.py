@@ -17,9 +17,7 @@ POLICY: Final = Policy(
     empty_answer="end",
     step_limit="end",
     when_busy="ignore",
-    busy_scope="session",
     on_eof="cancel",
-    tool_names="aionrs",
     shows_subagents=False,
 )
 """The classic wire has no word for a question: what is not free, allow-listed or freed by the mode is refused at once.

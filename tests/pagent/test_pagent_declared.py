@@ -31,7 +31,7 @@ def test_the_names() -> None:
 def test_the_policies() -> None:
     assert codec.policy == Policy(
         name="pagent", calls="sequential", can_ask=False, free=frozenset({"info"}), always_covers="tool",
-        empty_answer="end", step_limit="end", when_busy="ignore", on_eof="cancel", tool_names="aionrs",
+        empty_answer="end", step_limit="end", when_busy="ignore", on_eof="cancel",
     )  # fmt: skip
     assert codec_v4.policy == replace(codec.policy, name="pagent-v4", can_ask=True)
 
