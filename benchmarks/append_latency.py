@@ -14,11 +14,10 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from statistics import quantiles
-from types import SimpleNamespace
 from typing import Any
 
 import trio
@@ -27,6 +26,7 @@ from pagent import Session as PagentSession
 
 from agentwire.events import TextDelta
 from agentwire.log import SessionLog
+from benchmarks import peer
 from benchmarks.pipes import LINES_BEFORE, Reader, connected, open_session, reader
 from benchmarks.report import Figure, number
 from benchmarks.sample import MSG_ID, pieces
@@ -143,30 +143,11 @@ def _write(host: Reader, texts: list[str]) -> list[int]:
     return sent
 
 
-class _Model:
-    """What pagent asks: a model that says its pieces, one a pause."""
-
-    def __init__(self, texts: list[str], saying: Callable[[], None]) -> None:
-        self._texts = texts
-        self._saying = saying
-
-    async def invoke_stream(self, messages: Any, tools: Any = None) -> AsyncIterator[Any]:
-        """The stream, in the shape of the SDK's chunks."""
-        for text in self._texts:
-            chunk = SimpleNamespace(
-                choices=[SimpleNamespace(delta=SimpleNamespace(content=text, reasoning_content=None, tool_calls=None))],
-                usage=None,
-            )
-            await asyncio.sleep(PAUSE)
-            self._saying()
-            yield chunk
-
-
 def _pagent(host: Reader, texts: list[str]) -> list[int]:
     sent: list[int] = []
 
     async def run() -> None:
-        model: Any = _Model(texts, lambda: sent.append(time.monotonic_ns()))
+        model: Any = peer.PacedModel(texts, PAUSE, lambda: sent.append(time.monotonic_ns()))
         agent = Agent(model, PagentSession())  # type: ignore[no-untyped-call]
         with open(host.fd, "w", encoding="utf-8") as out:
             async for line in agent.arun_wire("hello"):
@@ -182,5 +163,9 @@ _SENDERS: dict[str, Callable[[Reader, list[str]], list[int]]] = {
     "os.write": _write,
     "pagent": _pagent,
 }
-_AROUND = {"append": (LINES_BEFORE, 0), "os.write": (0, 0), "pagent": (2, 3)}
-"""Lines before and after the deltas. Pagent's: the beginnings of run and turn; the ends of step, turn and run."""
+_AROUND = {
+    "append": (LINES_BEFORE, 0),
+    "os.write": (0, 0),
+    "pagent": (peer.LINES_BEFORE, peer.LINES_AFTER),
+}
+"""Lines before and after the deltas."""

@@ -2,21 +2,27 @@
 
 The producer is as fast as it can be: it says a batch of text deltas, then lets the connection have its turn. Nothing
 is joined: every event is a line (the reader counts). The reference is pagent's encoder, each line written and
-flushed, into a pipe that is read in the same way; it has no log, no history, no session and no event loop.
+flushed, into a pipe that is read in the same way; it has no log, no history, no session and no event loop. The notes
+tell of its agent loop too, which has most of these.
 """
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import trio
+from pagent import Agent
+from pagent import Session as PagentSession
 from pagent.events import TextDelta as PagentDelta
 from pagent.wire import encode_event_line
 
 from agentwire.log import Journal, JournalHeader, SessionLog
+from benchmarks import peer
 from benchmarks.pipes import LINES_BEFORE, connected, open_session, produce, reader
 from benchmarks.report import Figure, rate
 from benchmarks.sample import pieces
@@ -30,6 +36,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
         costs = interleave(
             {
                 "pagent": lambda: _pagent(texts),
+                "pagent arun_wire": lambda: _pagent_loop(texts),
                 "ephemeral": lambda: _ours(SessionLog, texts),
                 "journaled": lambda: _ours(lambda: SessionLog(_journal(Path(folder))), texts),
             },
@@ -42,7 +49,10 @@ def measure(effort: Effort) -> Iterator[Figure]:
             measured=costs.ratio("pagent", log),
             goal=goal,
             sense="at least",
-            notes=[f"{name}: {rate(costs.median(name))}" for name in (log, "pagent")],
+            notes=[
+                f"{name}: {rate(costs.median(name))}, {costs.ratio(name, log).median:.2f} x"
+                for name in (log, "pagent", "pagent arun_wire")
+            ],
         )
 
 
@@ -63,9 +73,7 @@ def _ours(new_log: Callable[[], SessionLog], texts: list[str]) -> float:
                 await produce(lambda event: session.append(event, 1), texts, cursor)
             (count,) = host.report()
             spent = perf_counter() - began
-        if count != len(texts) + LINES_BEFORE:
-            raise AssertionError(f"{count} lines for {len(texts)} events")
-        return spent / len(texts)
+        return _checked(spent, count - LINES_BEFORE, texts)
 
     try:
         return trio.run(run)
@@ -83,6 +91,29 @@ def _pagent(texts: list[str]) -> float:
                 out.flush()
         (count,) = host.report()
         spent = perf_counter() - began
+    return _checked(spent, count, texts)
+
+
+def _pagent_loop(texts: list[str]) -> float:
+    """Seconds per event."""
+    model: Any = peer.ReadyModel(texts)
+    agent = Agent(model, PagentSession())  # type: ignore[no-untyped-call]
+
+    async def run() -> None:
+        async for line in agent.arun_wire("hello"):
+            out.write(line)
+            out.flush()
+
+    with reader() as host:
+        with open(host.fd, "w", encoding="utf-8") as out:
+            began = perf_counter()
+            asyncio.run(run())
+        (count,) = host.report()
+        spent = perf_counter() - began
+    return _checked(spent, count - peer.LINES_BEFORE - peer.LINES_AFTER, texts)
+
+
+def _checked(spent: float, count: int, texts: list[str]) -> float:
     if count != len(texts):
         raise AssertionError(f"{count} lines for {len(texts)} events")
     return spent / len(texts)

@@ -86,8 +86,8 @@ async def _serve(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, si
 
 
 async def _stop_on_signal(signals: Signals, server: Server, scope: trio.CancelScope) -> None:
-    await signals.wait()
-    logger.info("a signal came: stopping")
+    number = await signals.wait()
+    logger.info("%s: stopping", number.name)
     with trio.move_on_after(ORDERLY_SECONDS):
         await server.shut_down()
         # The connection writes what is due and ends, which ends this task too.

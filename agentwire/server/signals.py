@@ -25,7 +25,7 @@ class Signals:
 
     def __init__(self, numbers: Sequence[signal.Signals]) -> None:
         self._numbers = numbers
-        self._came = False
+        self._came: int | None = None
         self._last_resort: threading.Timer | None = None
         self._event: trio.Event | None = None
         self._token: trio.lowlevel.TrioToken | None = None
@@ -42,16 +42,17 @@ class Signals:
             if self._last_resort is not None:
                 self._last_resort.cancel()
 
-    async def wait(self) -> None:
-        """Wait for the first signal."""
+    async def wait(self) -> signal.Signals:
+        """Wait for the first signal and say which it was."""
         self._event, self._token = trio.Event(), trio.lowlevel.current_trio_token()
-        if not self._came:
+        while self._came is None:
             await self._event.wait()
+        return signal.Signals(self._came)
 
     def _handle(self, number: int, frame: object) -> None:
-        if self._came:
+        if self._came is not None:
             return
-        self._came = True
+        self._came = number
         # Started here, in the handler: nothing says that the event loop will come to it.
         self._last_resort = threading.Timer(LAST_RESORT_SECONDS, _leave_now)
         self._last_resort.daemon = True

@@ -110,7 +110,9 @@ class StepCalls:
         return self._advance()
 
     def ended(self, event: bus.CallFinished | bus.CallCancelled) -> Shown:
-        """A call is closed."""
+        """A call is closed. One that this step knows nothing of was cut off before it was anything to show."""
+        if event.call_id not in self._known and isinstance(event, bus.CallCancelled):
+            return []
         self._call(event.call_id, event.name).end = event
         return self._advance()
 

@@ -91,21 +91,21 @@ def survive(reader: EventStreamReader, heard: Heard, events: list[Any]) -> None:
         assert reader.usage == (heard.usages[-1] if heard.usages else msgspec.UNSET)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(OPENAI_EVENTS, max_size=5))
 def test_chat(events: list[Any]) -> None:
     heard = Heard()
     survive(ChatReader(heard.events.append, model="m", service="s"), heard, events)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(anthropic_events(), max_size=5))
 def test_messages(events: list[Any]) -> None:
     heard = Heard()
     survive(MessageReader(heard.events.append, service="s"), heard, events)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([b"", b"data: ", b"event: error\ndata: "]))
 def test_bytes(data: bytes, before: bytes) -> None:
     for reader in (ChatReader(lambda e: None, model="m", service="s"), MessageReader(lambda e: None, service="s")):
@@ -113,7 +113,7 @@ def test_bytes(data: bytes, before: bytes) -> None:
             play(reader, before + data + b"\n\n")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(anything(OPENAI_KEYS, "x") | anything(ANTHROPIC_KEYS, KINDS))
 def test_whole_bodies(body: Any) -> None:
     for reader in (ChatReader(lambda e: None, model="m", service="s"), MessageReader(lambda e: None, service="s")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
@@ -144,3 +145,4 @@ class Questions(RuleBasedStateMachine):
 
 
 TestQuestions = Questions.TestCase
+TestQuestions.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

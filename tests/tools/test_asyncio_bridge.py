@@ -236,7 +236,7 @@ async def test_nothing_is_left_of_many_calls() -> None:
         await nothing()
     gc.collect()
     # The loop's thread may still have the last one at hand.
-    assert sum(isinstance(one, asyncio_bridge._Task) for one in gc.get_objects()) <= 1
+    assert sum(type(one) is asyncio_bridge._Task for one in gc.get_objects()) <= 1
 
 
 def test_several_trio_programs_may_use_it_one_after_the_other() -> None:
