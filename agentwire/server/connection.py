@@ -102,7 +102,11 @@ class Connection:
 
     async def _read(self) -> None:
         while not self.broken:
-            chunk = await self._transport.receive()
+            try:
+                chunk = await self._transport.receive()
+            except OSError as error:  # a terminal that hung up, a connection that was reset: there is nothing more
+                logger.info("the host's input broke off: %s", error)
+                chunk = b""
             for line in self._framer.feed(chunk) if chunk else self._framer.finish():
                 self._handle(line)
                 if self.outbox.overfull:
