@@ -26,11 +26,11 @@ def read(line: bytes | LineFault, view: View) -> Request | None:
 
     No check of this wire needs a look at the server first: which command may come when is for the session to say.
     """
-    if isinstance(line, LineFault):
-        return _bad("bad_line", f"Invalid JSON: {line.message}")
     try:
-        command = _decode(line)
-    except (DecodeError, RecursionError):
+        command = _decode(line)  # type: ignore[arg-type]  # a fault is no bytes, and is told apart by that
+    except (DecodeError, RecursionError, TypeError):
+        if isinstance(line, LineFault):
+            return _bad("bad_line", f"Invalid JSON: {line.message}")
         return _read_again(line)
     return Request(_TO_BUS[command.__class__](command))
 
