@@ -172,13 +172,14 @@ class _Stream:
             self._turn.in_own_thread(self._take, event)
 
     def _take(self, event: StreamEvent) -> None:
-        if isinstance(event, Usage):
-            self.usage = event
-            return
-        if isinstance(event, TextDelta):
+        # The class itself, not isinstance: nearly all there is are text deltas, and this is asked of each.
+        if type(event) is TextDelta:
             if not isinstance(event.text, str):
                 raise TypeError(f"a text delta must hold text, not {event.text!r}")
             self.shown = True
+        elif isinstance(event, Usage):
+            self.usage = event
+            return
         elif isinstance(event, CallStarted):
             self.shown = True
             event.call_id = self._own_id(event.call_id)
