@@ -9,7 +9,7 @@ import signal
 import subprocess
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -90,7 +90,7 @@ class Peer:
 
     # --- driving ---
 
-    async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncIterator[AnyEvent]:
+    async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncGenerator[AnyEvent, None]:
         """Send a user input and yield the events of its turn, its end included.
 
         Leaving the loop early stops the turn. Raises :class:`AgentDied` if the process ends first, after what it
@@ -142,7 +142,7 @@ class Peer:
     async def ask(self, text: str, *, files: Sequence[str] = ()) -> str:
         """Send a user input and wait for the answer's text."""
         answer = ""
-        async with aclosing(self.prompt(text, files=files)) as events:  # type: ignore[type-var]
+        async with aclosing(self.prompt(text, files=files)) as events:
             async for event in events:
                 if isinstance(event, TurnFinished):
                     answer = event.text

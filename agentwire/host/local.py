@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ class LocalSession:
         """The session itself: log, history, settings."""
         return self._runner.session
 
-    async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncIterator[AnyEvent]:
+    async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncGenerator[AnyEvent, None]:
         """Send a user input and yield the events of its turn, its end included.
 
         Leaving the loop early stops the turn: at once if the iterator is closed (``contextlib.aclosing``). Raises
@@ -69,7 +69,7 @@ class LocalSession:
     async def ask(self, text: str, *, files: Sequence[str] = ()) -> str:
         """Send a user input and wait for the answer's text."""
         answer = ""
-        async with aclosing(self.prompt(text, files=files)) as events:  # type: ignore[type-var]
+        async with aclosing(self.prompt(text, files=files)) as events:
             async for event in events:
                 if isinstance(event, TurnFinished):
                     answer = event.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -35,7 +36,7 @@ class ReplyReader(Protocol):
         ...
 
 
-class EventStreamReader:
+class EventStreamReader(ABC):
     """Reads a reply that comes as server-sent events. Subclasses say what an event means and what the reply is."""
 
     def __init__(self, emit: Emit, *, service: str, secrets: Sequence[str] = ()) -> None:
@@ -75,13 +76,13 @@ class EventStreamReader:
             raise errors.broke_off(self.service)
         return self.completion()
 
+    @abstractmethod
     def on_event(self, data: bytes, name: bytes) -> None:
         """Take one event; sets ``patience`` when the reply is whole."""
-        raise NotImplementedError
 
+    @abstractmethod
     def completion(self) -> Completion:
         """The whole reply. Called once, when it is whole."""
-        raise NotImplementedError
 
     @property
     def usage(self) -> Usage | UnsetType:

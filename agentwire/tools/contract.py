@@ -7,6 +7,7 @@ running.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -119,7 +120,7 @@ class ToolContext:
         self.session = session
 
 
-class Tool:
+class Tool(ABC):
     """Base of all tools. Subclass it, or make one from a function with :func:`agentwire.tool`."""
 
     name: str = ""
@@ -158,9 +159,9 @@ class Tool:
         """The change the call would make, for the question; None if there is none to show. Never raises."""
         return None
 
+    @abstractmethod
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Do it. Raises :class:`ToolError` for what went wrong; anything else is a bug and is reported as one."""
-        raise NotImplementedError
 
 
 def _compact(arguments: dict[str, Any]) -> str:
