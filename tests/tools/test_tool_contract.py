@@ -11,7 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from agentwire.tools import Tool, ToolContext, builtin_tools
+from agentwire.tools import Tool, ToolContext, ToolResult, builtin_tools
 from agentwire.tools.contract import FileSeen, ReadCache
 
 TOOLS = builtin_tools()
@@ -78,6 +78,9 @@ def test_descriptions(name: str, arguments: dict[str, Any], text: str) -> None:
 def test_the_default_description(arguments: dict[str, Any], text: str) -> None:
     class Plain(Tool):
         name = "Plain"
+
+        async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+            return ToolResult("")
 
     assert Plain().describe(arguments) == text
 
