@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+from itertools import islice
 from pathlib import Path
 
 from agentwire.commands import Prompt
@@ -15,6 +16,9 @@ logger = logging.getLogger("agentwire.input")
 HEADER = "[Attached files]"
 LARGEST_IMAGE = 5 * 1024 * 1024
 """Bytes; what the common services take. A larger one is only named."""
+
+MOST_IMAGES = 4
+"""Images sent along with one prompt: they are read while everybody waits. More are only named."""
 
 SIGNATURES: tuple[tuple[bytes, bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", b"", "image/png"),
@@ -38,10 +42,7 @@ def input_parts(command: Prompt, workspace: Path, image_input: ImageInput) -> li
     if text or not parts:
         parts.insert(0, Text(text))
     if image_input == "supported":
-        for path in command.files:
-            image = read_image(workspace / path)
-            if image is not None:
-                parts.append(image)
+        parts += islice(filter(None, (read_image(workspace / path) for path in command.files)), MOST_IMAGES)
     return parts
 
 
