@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from agentwire.events import Mode, Part, ToolSpec
+from agentwire.events import HostTool, Mode, Part
 from agentwire.events.base import snake
 
 JsonId = str | int | float | None
@@ -34,10 +34,14 @@ class Prompt(Command):
     agent: str = ""
     user: str = ""
     resume: bool = False
+    """Go on with a turn that was cut short; if there is none, a notice says so and the input is a turn like any."""
     approve: list[str] = []
     """Tools or categories that need no question in this turn."""
     when_busy: Literal["", "refuse", "queue", "ignore"] = ""
-    """What to do if a turn runs; empty: as the policy says."""
+    """What to do if a turn runs; empty: as the policy says. A queued prompt's outcome comes when its turn starts,
+    or when it is stopped before that (refused: ``cancelled``)."""
+    open: bool = False
+    """Open the session if this process has none of that name: from its journal if there is one, else a new one."""
 
 
 class Stop(Command):
@@ -45,14 +49,18 @@ class Stop(Command):
 
     session: str = ""
     ref: JsonId | UnsetType = UNSET
-    """Only the turn with this ``ref``; absent: whichever runs."""
+    """Only the turn, running or queued, with this ``ref``; absent: whichever runs."""
+    wait: bool = False
+    """The outcome follows the turn's end; else it is given at once."""
 
 
 class Steer(Command):
-    """Add user text to the running turn."""
+    """Add user text to the running turn: the model reads it before its next reply."""
 
     text: str
     session: str = ""
+    parts: list[Part] = []
+    """Instead of ``text``, where a host sends content parts."""
 
 
 class Approve(Command):
@@ -127,8 +135,10 @@ class OpenSession(Command):
     system_prompt: str = ""
     builtins: bool = True
     subagents: bool | UnsetType = UNSET
-    tools: list[ToolSpec] = []
+    """Offer the tools that start subagents; absent: as ``builtins``."""
+    tools: list[HostTool] = []
     host_permissions: bool = False
+    """The host itself decides about calls of its tools: nobody is asked."""
     roots: list[str] = []
 
 
@@ -150,6 +160,12 @@ class ArchiveSession(Command):
     """Close a session; its journal stays."""
 
     session: str
+
+
+class GetHistory(Command):
+    """The conversation as the model reads it: a list of :class:`agentwire.messages.Message`."""
+
+    session: str = ""
 
 
 class ListSessions(Command):
@@ -174,7 +190,7 @@ class SetHostTools(Command):
     """Replace the tools that the host runs."""
 
     session: str
-    tools: list[ToolSpec]
+    tools: list[HostTool]
 
 
 class AnswerHostTool(Command):
@@ -195,21 +211,21 @@ class SetModel(Command):
 
 
 class Doctor(Command):
-    """Check the set-up."""
+    """Check the set-up: a list of :class:`Check`. Starts nothing."""
 
 
 class Plan(Command):
-    """Say how a local model would be launched."""
+    """Say how a local model would be launched: an object of the provider's own. Starts nothing."""
 
 
 class Shutdown(Command):
-    """Stop every turn and end."""
+    """Stop every turn and end. The outcome is the last thing written."""
 
 
 AnyCommand = (
     Prompt | Stop | Steer | Approve | Deny | SetMode | SetConfig | InitHistory | AddMcpServer | Ping | OpenSession
     | ResumeSession | ForkSession | ArchiveSession | ListSessions | ResetSession | GetHostTools | SetHostTools
-    | AnswerHostTool | SetModel | Doctor | Plan | Shutdown
+    | AnswerHostTool | SetModel | Doctor | Plan | Shutdown | GetHistory
 )  # fmt: skip
 
 RefusalCode = Literal[
@@ -223,6 +239,7 @@ RefusalCode = Literal[
     "not_pending",
     "unsupported",     # this server cannot do it
     "config",          # set-up: key, model, MCP server
+    "cancelled",       # stopped before it began
     "read_only",       # the journal cannot be written
     "internal",
 ]  # fmt: skip
@@ -243,10 +260,43 @@ class Refusal(Struct, tag="refusal", omit_defaults=True):
     message: str
     retryable: bool = False
     data: Any = None
+    """What a codec needs to tell it in full; of a ``config`` refusal its kind, see
+    :class:`agentwire.provider.ConfigError`."""
+
+
+class SessionState(Struct, omit_defaults=True):
+    """A session as hosts are told of it: what opening, listing and changing one gives back."""
+
+    id: str
+    model: str = ""
+    turns: int = 0
+    """Turns since it was opened in this process."""
+    tools: list[str] = []
+    """The names that the next turn offers to the model, in that order."""
+    host_tools: list[HostTool] = []
+    """Those of them that the host runs."""
+    open: bool = True
+    """In this process; else it is a stored one."""
+    workspace: str = ""
+    created: int = 0
+    """Milliseconds since the epoch; 0: not known."""
+    modified: int = 0
+
+
+class Check(Struct, omit_defaults=True):
+    """One thing that was looked at in a set-up, and how it is."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    message: str = ""
+    """What was found, and what to do about it."""
 
 
 NOW = -1
 """``Outcome.after`` of a pong or a refusal: it goes out at the next line border, before any record still unread."""
+
+LAST = -2
+"""``Outcome.after`` of a shutdown: it goes out when everything else that is due was written."""
 
 
 class Outcome(Struct):

@@ -6,6 +6,8 @@ needs a new difference adds a field here, with the built-in behaviour as its def
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
@@ -27,9 +29,12 @@ class Policy(Struct, frozen=True):
     """Categories that need no question in mode ``default``."""
     always_covers: Literal["category", "tool", "none"] = "category"
     empty_answer: Literal["end", "retry_then_error"] = "end"
-    step_limit: Literal["error", "end", "abort"] = "error"
-    """At the step limit: an error and the end; just the end; the end with what there is (outcome ``limit``)."""
+    step_limit: Literal["error", "end", "abort", "one_more"] = "error"
+    """At the step limit: an error and the end; just the end; the end with what there is (outcome ``limit``); one
+    more step without tools, then the end."""
     when_busy: Literal["refuse", "queue", "ignore"] = "refuse"
+    busy_scope: Literal["session", "process"] = "session"
+    """What a running turn keeps busy: its session, or every session of the process."""
     on_eof: Literal["run_on", "cancel"] = "run_on"
     """Standard input closed while a turn runs: it runs on and its questions are settled as cancelled, or it is
     stopped."""
@@ -37,3 +42,11 @@ class Policy(Struct, frozen=True):
     """The wire shows a subagent's own approvals; else the yes to Spawn covers its calls inside the workspace."""
     free_tools: frozenset[str] = frozenset()
     """Tools that need no question by name, before ``--allow``."""
+    tool_names: Mapping[str, str] = MappingProxyType({})
+    """What models are told that built-in tools are called, where it is not their own name; ``""``: not offered."""
+    delegates: bool = False
+    """Subagents are started, steered, stopped and listed by four tools of their own and work beside the turn, instead
+    of by one that waits for them."""
+    damaged_journal: Literal["refuse", "reset"] = "refuse"
+    """A prompt that opens a session whose journal cannot be read: it is refused, or the journal is put aside, a new
+    one begun, and a notice says so."""

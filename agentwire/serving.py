@@ -29,6 +29,7 @@ from agentwire.server.outbox import Outbox
 from agentwire.session import Session
 from agentwire.settings import COMPACTION_LEVELS, SessionSettings
 from agentwire.store import SessionStore, StoreError
+from agentwire.tools.secret_variables import hide
 from agentwire.transport.stdio import StdioPipes, claim
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentwire.serve")
 
 DEFAULT_PROVIDER = "anthropic"
-LATER_PROVIDERS = {
-    "bedrock": "The provider 'bedrock' is not in this version yet; use 'anthropic' or 'openai'.",
-    "vertex": "The provider 'vertex' is not in this version yet; use 'anthropic' or 'openai'.",
-}
-"""Names that hosts may pass and that a later version will serve."""
-
 TIME_LIMITS = ("connect_timeout", "silence_timeout")
 """Options that every provider has: seconds to connect, and seconds without a byte."""
 
@@ -221,12 +216,11 @@ def _provider(options: ServeOptions, config: Config, agent: Any, environ: Mappin
     if agent is not None and not hasattr(agent, "provider"):
         return None
     name = options.provider or own or config.provider or DEFAULT_PROVIDER
-    if name in LATER_PROVIDERS:
-        raise ConfigError(LATER_PROVIDERS[name])
     try:
         plugin = registry.load_provider(name)
     except registry.UnknownName as error:
         raise ConfigError(str(error)) from None
+    hide(plugin.secrets)
     quirks = dict(config.providers.get(name, {}))
     base_url = options.base_url or str(quirks.pop("base_url", ""))
     api_key = options.api_key or str(quirks.pop("api_key", ""))

@@ -79,7 +79,14 @@ diffs = st.builds(bus.Diff, texts, texts, st.just(UNSET) | texts, st.just(UNSET)
 displays = st.just(UNSET) | st.builds(bus.Text, texts) | diffs | images
 parts = st.builds(bus.Text, texts) | images | st.builds(bus.File, texts)
 categories = st.sampled_from(("info", "edit", "exec", "mcp"))
-tool_specs = st.builds(bus.ToolSpec, names, texts, st.just({"type": "object", "properties": {}}))
+host_tools = st.builds(
+    bus.HostTool,
+    names,
+    texts,
+    st.just({"type": "object", "properties": {}}),
+    names,
+    st.sampled_from(("", "read", "actuator")),
+)
 
 asides: st.SearchStrategy[Event] = st.one_of(
     st.builds(bus.Notice, texts, st.sampled_from(("info", "warning"))),
@@ -87,7 +94,7 @@ asides: st.SearchStrategy[Event] = st.one_of(
     st.builds(bus.McpServerFailed, names, errors, st.booleans()),
     st.builds(bus.ContextAdded, texts),
     st.just(bus.HistoryCleared()),
-    st.builds(bus.HostToolsChanged, st.lists(tool_specs, max_size=2)),
+    st.builds(bus.HostToolsChanged, st.lists(host_tools, max_size=2)),
     st.builds(
         bus.Unknown,
         st.sampled_from(("aionrs", "jan", "levpro", "pagent", "agentwire")),
@@ -98,7 +105,8 @@ asides: st.SearchStrategy[Event] = st.one_of(
 """What may be said at any time and changes nothing that a log must keep consistent."""
 
 turn_asides: st.SearchStrategy[Event] = st.one_of(
-    st.builds(bus.UserJoined, texts, texts),
+    st.builds(bus.UserJoined, texts, texts, st.just([]) | st.lists(images, min_size=1, max_size=1)),
+    st.just(bus.Parked()),
     st.builds(bus.RetryScheduled, st.integers(1, 9), st.integers(1, 9), st.integers(0, 10**6), texts, st.booleans()),
     st.builds(bus.RequestSent, names, names, texts, st.just("0" * 64), counts, st.just("1" * 64)),
     st.builds(bus.CompactionStarted, texts),
@@ -106,7 +114,7 @@ turn_asides: st.SearchStrategy[Event] = st.one_of(
     st.builds(bus.CompactionFailed, texts, texts),
     st.builds(bus.ErrorRaised, errors),
     st.builds(bus.HostToolRequested, names, names, names, st.just(UNSET) | json_objects.map(canonical), names),
-    st.builds(bus.HostToolCancelled, names, texts),
+    st.builds(bus.HostToolCancelled, names, st.sampled_from(("stopped", "client_gone")), names),
     st.builds(bus.HostToolDetails, names, json_values.map(canonical)),
     st.builds(bus.SubagentQueued, names, names, texts, counts),
     st.builds(bus.SubagentStarted, names, names, texts),
@@ -326,7 +334,7 @@ def complete_log() -> list[Record]:
     writer.say(bus.SessionOpened("s1", "new", "/w", "script", "m", now, "", "s1", False, "aionrs"))
     for event in (
         bus.ContextAdded("before"),
-        bus.HostToolsChanged([bus.ToolSpec("t", "d", {"type": "object"})]),
+        bus.HostToolsChanged([bus.HostTool("host__t", "d", {"type": "object"}, "t", "read")]),
         bus.McpServerReady("my-tools", ["tool_a", "tool_b"], dynamic=True),
         bus.McpServerReady("configured", ["c"]),
         bus.McpServerFailed("gone", ErrorInfo("config_error", "AddMcpServer 'gone' failed: no"), dynamic=True),
@@ -363,9 +371,11 @@ def complete_log() -> list[Record]:
         bus.CallFinished("c3", "", "error", "Malformed"),
         bus.CallCancelled("c2", "denied", "no", "ExecCommand", "Tool denied: no"),
         bus.HostToolRequested("r1", "c1", "host", Raw(b"{}"), "run"),
-        bus.HostToolCancelled("r1", "late"),
+        bus.HostToolCancelled("r1", "client_gone", "c1"),
         bus.HostToolDetails("c1", Raw(b"{}")),
         bus.UserJoined("and also", "x"),
+        bus.UserJoined("", "x", [bus.Text("and"), bus.Image("image/png", "aGk=")]),
+        bus.Parked(),
         bus.CompactionStarted("threshold"),
         bus.CompactionFinished("threshold", "summary", 2, 9),
         bus.CompactionFailed("manual", "nothing to do"),

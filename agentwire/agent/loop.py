@@ -155,7 +155,7 @@ class Agent:
 
 
 class _Stream:
-    """Takes what a provider streams: shows it, and remembers whether an answer was shown."""
+    """Takes what a provider tells: puts it into the log at once, and remembers whether an answer was shown."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn

@@ -29,6 +29,7 @@ from agentwire.events import (
     Notice,
     Part,
     ReasoningDelta,
+    RequestSent,
     RetryScheduled,
     StepFinished,
     StepStarted,
@@ -245,8 +246,8 @@ class Turn:
         self.say(Notice(scrub(text)))
         return None
 
-    def stream(self, event: TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta) -> None:
-        """Show what a model service streams, as it is; the step was begun. For the server's own thread only."""
+    def stream(self, event: TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta | RequestSent) -> None:
+        """Append what a provider tells of a request, as it is; the step was begun. For the server's own thread only."""
         if type(event) is TextDelta:
             self._text.append(event.text)
         self._append(event)

@@ -11,7 +11,7 @@ A third party registers a :class:`Codec` under the entry point group ``agentwire
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -39,6 +39,10 @@ class View(Protocol):
 
     def pending(self, request: str, session: str = "") -> bool:
         """Whether an approval or host tool request with that id waits for an answer."""
+        ...
+
+    def active_session(self) -> str:
+        """The session whose turn runs, or ``""``; if several do, any of them."""
         ...
 
     def is_directory(self, path: str) -> bool:
@@ -123,6 +127,14 @@ class Codec(Struct, frozen=True):
     """What the wire does to every event and field; a factory, for serving needs no table."""
     greets: bool = True
     """An agent of this wire says that it is ready; else a host may speak at once."""
+    sessions: Literal["one", "many"] = "one"
+    """``one``: a connection has one session, open before the first line. ``many``: sessions open by command, and
+    connection follows those that it opened; a set-up that is not in order is the answer to that command."""
+    begin: Callable[[Any], Sequence[Request]] | None = None
+    """Given the agent side: what a connection asks for by itself before it reads anything (such as the one session of
+    a wire that names none). A session that is opened so is the connection's own: commands without one mean it."""
+    feeds: Literal["turn", "session"] = "turn"
+    """What an agent side that comes late is fed: the running turn's records, or all of the session's."""
     max_line: int = 8 * 1024 * 1024
     """Longest line the agent side reads, in bytes without its line feed; a host reads up to 64 MiB."""
     schemas: Callable[[], dict[str, Any]] | None = None

@@ -44,6 +44,7 @@ from agentwire.events.turn import (
     HostToolCancelled,
     HostToolDetails,
     HostToolRequested,
+    Parked,
     ReasoningDelta,
     RequestSent,
     RetryScheduled,
@@ -65,6 +66,7 @@ from agentwire.events.values import (
     Display,
     ErrorInfo,
     File,
+    HostTool,
     Image,
     ImageInput,
     Location,
@@ -111,6 +113,7 @@ __all__ = [
     "Event",
     "File",
     "HistoryCleared",
+    "HostTool",
     "HostToolCancelled",
     "HostToolDetails",
     "HostToolRequested",
@@ -124,6 +127,7 @@ __all__ = [
     "ModeChanged",
     "Notice",
     "Outcome",
+    "Parked",
     "Part",
     "ReasoningDelta",
     "RequestSent",
@@ -155,7 +159,7 @@ TURN_EVENTS: tuple[type[Event], ...] = (
     TurnStarted, StepStarted, TextDelta, ReasoningDelta, CallStarted, CallArgumentsDelta, CallReady,
     ApprovalRequested, ApprovalResolved, CallRunning, CallOutputDelta, CallFinished, CallCancelled,
     HostToolRequested, HostToolCancelled, HostToolDetails, RetryScheduled, RequestSent, CompactionStarted,
-    CompactionFinished, CompactionFailed, StepFinished, TurnFinished,
+    CompactionFinished, CompactionFailed, StepFinished, Parked, TurnFinished,
 )  # fmt: skip
 
 SUBAGENT_EVENTS: tuple[type[Event], ...] = (SubagentQueued, SubagentStarted, SubagentFinished)
@@ -168,7 +172,7 @@ AnyEvent = (
     | TurnStarted | StepStarted | TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta | CallReady
     | ApprovalRequested | ApprovalResolved | CallRunning | CallOutputDelta | CallFinished | CallCancelled
     | HostToolRequested | HostToolCancelled | HostToolDetails | RetryScheduled | RequestSent | CompactionStarted
-    | CompactionFinished | CompactionFailed | StepFinished | TurnFinished
+    | CompactionFinished | CompactionFailed | StepFinished | Parked | TurnFinished
     | SubagentQueued | SubagentStarted | SubagentFinished | Unknown
 )  # fmt: skip
 """The union the journal decodes: every event, told apart by its tag."""

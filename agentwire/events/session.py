@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agentwire.events.base import Event
-from agentwire.events.values import Capabilities, ConfigChange, ErrorInfo, Mode, ToolSpec
+from agentwire.events.values import Capabilities, ConfigChange, ErrorInfo, HostTool, Mode, Part
 
 
 class SessionOpened(Event):
@@ -56,10 +56,12 @@ class ContextAdded(Event):
 
 
 class UserJoined(Event):
-    """Text that the user added to the running turn (steer)."""
+    """Text that the user added to the running turn (steer), or that a subagent's end added for the model."""
 
     text: str
     message_id: str = ""
+    parts: list[Part] = []
+    """Instead of ``text``, where there are images."""
 
 
 class HistoryCleared(Event):
@@ -69,7 +71,7 @@ class HistoryCleared(Event):
 class HostToolsChanged(Event):
     """The set of tools that the host runs for the agent was replaced."""
 
-    tools: list[ToolSpec]
+    tools: list[HostTool]
 
 
 class McpServerReady(Event):

@@ -168,15 +168,18 @@ class HostToolRequested(Event):
     request_id: str
     call_id: str
     name: str
+    """As the host declared it."""
     arguments: Raw | UnsetType = UNSET
     run_id: str = ""
+    """The subagent that calls it."""
 
 
 class HostToolCancelled(Event):
     """The host need not answer a request any more."""
 
     request_id: str
-    reason: str = ""
+    reason: Literal["stopped", "client_gone"] = "stopped"
+    call_id: str = ""
 
 
 class HostToolDetails(Event):
@@ -184,6 +187,10 @@ class HostToolDetails(Event):
 
     call_id: str
     details: Raw
+
+
+class Parked(Event, gc=False):
+    """The model has answered, but its subagents still work: the turn goes on when one of them ends."""
 
 
 class RetryScheduled(Event):
@@ -257,3 +264,5 @@ class TurnFinished(Event):
     finish_reason: str = ""
     """Of the last step; ``refusal`` and ``length`` survive here."""
     steps: int = 0
+    limit: Literal["", "steps", "bad_calls"] = ""
+    """Which limit an outcome ``limit`` ran into: model calls, or calls that the model wrote badly."""

@@ -154,6 +154,16 @@ class ToolSpec(Struct, omit_defaults=True):
     parameters: dict[str, Any]
 
 
+class HostTool(ToolSpec):
+    """A tool that the host runs: ``name`` is what the model calls it."""
+
+    declared: str = ""
+    """The host's own name for it; empty: the same."""
+    capability: Literal["", "read", "actuator"] = ""
+    """``read``: it only looks, and nobody is asked. ``actuator``: it moves something, and somebody always is. Empty:
+    asked about as any call is."""
+
+
 class SubagentTask(Struct):
     """What a subagent was asked to do."""
 

@@ -27,6 +27,7 @@ from agentwire.events import (
     ContextAdded,
     HistoryCleared,
     Image,
+    Part,
     RetryScheduled,
     StepFinished,
     StepStarted,
@@ -107,7 +108,7 @@ class History:
         self._last_text = ""
         self._messages: list[Message] = []
         self._step = _Step()
-        self._joined: list[str] = []
+        self._joined: list[list[Part]] = []
         """What the user added while a step was under way: read after it."""
 
     def feed(self, record: Record) -> None:
@@ -153,7 +154,7 @@ class History:
         return list(self.unfinished.calls)
 
     def _recent(self) -> list[Message]:
-        return [*self._step.messages(), *(UserMessage([Text(text)]) for text in self._joined)]
+        return [*self._step.messages(), *map(UserMessage, self._joined)]
 
     def _close_step(self) -> None:
         self._messages += self._recent()
@@ -168,7 +169,8 @@ class History:
             self._messages.append(UserMessage(list(event.input)))
 
     def _user_joined(self, event: UserJoined) -> None:
-        self._joined.append(event.text)
+        if event.parts or event.text:
+            self._joined.append(list(event.parts) or [Text(event.text)])
 
     def _step_started(self, event: StepStarted) -> None:
         self._close_step()

@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentwire.provider.contract import (
+    Check,
     Completion,
     ConfigError,
+    Diagnosable,
     Emit,
     ModelRequest,
     Provider,
@@ -23,7 +25,8 @@ from agentwire.provider.contract import (
 
 if TYPE_CHECKING:
     from agentwire.provider import lenient
-    from agentwire.provider.address import endpoint, find_key, host
+    from agentwire.provider.address import Address, endpoint, find_key, find_service, host
+    from agentwire.provider.children import child_environment, end_child, start_child
     from agentwire.provider.conversation import (
         legal_id,
         legal_name,
@@ -33,19 +36,24 @@ if TYPE_CHECKING:
         prompt_parts,
     )
     from agentwire.provider.http import HttpClient
+    from agentwire.provider.provenance import provenance
     from agentwire.provider.quirks import HttpQuirks, auth, read_quirks
     from agentwire.provider.reader import CLOSED, CLOSING, EventStreamReader, ReplyReader
     from agentwire.provider.schema import acceptable
+    from agentwire.provider.service import HttpService, Target
     from agentwire.provider.sse import EventParser, ServerSentEvent, SseError
     from agentwire.provider.think_tags import ThinkSplitter
 
 _HOMES = {
     "conversation": ("legal_id", "legal_name", "load_images", "merge_runs", "paired", "prompt_parts"),
-    "address": ("endpoint", "find_key", "host"),
+    "address": ("Address", "endpoint", "find_key", "find_service", "host"),
+    "children": ("child_environment", "end_child", "start_child"),
     "http": ("HttpClient",),
+    "provenance": ("provenance",),
     "quirks": ("HttpQuirks", "auth", "read_quirks"),
     "reader": ("CLOSED", "CLOSING", "EventStreamReader", "ReplyReader"),
     "schema": ("acceptable",),
+    "service": ("HttpService", "Target"),
     "sse": ("EventParser", "ServerSentEvent", "SseError"),
     "think_tags": ("ThinkSplitter",),
 }
@@ -54,13 +62,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "CLOSED",
     "CLOSING",
+    "Address",
+    "Check",
     "Completion",
     "ConfigError",
+    "Diagnosable",
     "Emit",
     "EventParser",
     "EventStreamReader",
     "HttpClient",
     "HttpQuirks",
+    "HttpService",
     "ModelRequest",
     "Provider",
     "ProviderError",
@@ -70,11 +82,15 @@ __all__ = [
     "ServerSentEvent",
     "SseError",
     "StreamEvent",
+    "Target",
     "ThinkSplitter",
     "acceptable",
     "auth",
+    "child_environment",
+    "end_child",
     "endpoint",
     "find_key",
+    "find_service",
     "host",
     "legal_id",
     "legal_name",
@@ -83,7 +99,9 @@ __all__ = [
     "merge_runs",
     "paired",
     "prompt_parts",
+    "provenance",
     "read_quirks",
+    "start_child",
 ]
 
 

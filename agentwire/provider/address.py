@@ -6,10 +6,39 @@ import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit, urlunsplit
 
+from msgspec import Struct
+
 from agentwire.provider.contract import ConfigError, ProviderSettings
 
 _USER = re.compile(r"//[^/]*@")
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|preview)\d*)?")
+
+
+class Address(Struct, frozen=True):
+    """Where a service that opens with a key is."""
+
+    url: str
+    key: str
+    """Empty if there is none."""
+    official: bool
+    """It is the service that the provider is named after, and no other that speaks like it."""
+
+
+def find_service(
+    settings: ProviderSettings, path: str, *, base_url: str, base_url_variable: str, key_variable: str, api_path: str
+) -> Address:
+    """The address and the key of a service, from the settings or else from the environment.
+
+    ``base_url`` is where the official service is, which must have a key; ``path`` what is put behind a base, unless
+    ``api_path`` was set by hand. Raises :class:`ConfigError`.
+    """
+    base = settings.base_url or settings.environ.get(base_url_variable, "") or base_url
+    url = endpoint(base, api_path or path, verbatim=bool(api_path))
+    key = find_key(settings, key_variable)
+    official = host(url) == host(base_url)
+    if official and not key:
+        raise ConfigError(f"{key_variable} not set")
+    return Address(url, key, official)
 
 
 def endpoint(base_url: str, path: str, *, version: str = "v1", verbatim: bool = False) -> str:

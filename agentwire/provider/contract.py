@@ -4,20 +4,32 @@ A provider does one request at a time and never retries: it reports, the agent l
 hears through ``emit``, a plain function, as it hears it, and returns the whole as a :class:`Completion`. Being
 cancelled (a trio cancel scope) must close the connection.
 
+Before each request that it sends it emits one :class:`~agentwire.events.RequestSent`, which is the record of what
+was sent (:func:`agentwire.provider.provenance` makes it).
+
 A third party registers a :class:`ProviderPlugin` under the entry point group ``agentwire.providers``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from agentwire.events import CallArgumentsDelta, CallRef, CallStarted, ReasoningDelta, TextDelta, ToolSpec, Usage
+from agentwire.events import (
+    CallArgumentsDelta,
+    CallRef,
+    CallStarted,
+    ReasoningDelta,
+    RequestSent,
+    TextDelta,
+    ToolSpec,
+    Usage,
+)
 from agentwire.messages import Message
 
-StreamEvent = TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta | Usage
+StreamEvent = TextDelta | ReasoningDelta | CallStarted | CallArgumentsDelta | Usage | RequestSent
 """What ``emit`` takes. Call ids are the service's own here; the loop makes them unique. A :class:`Usage` is what
 the service has reported of this request so far: it is what a stopped or broken request is accounted with."""
 
@@ -119,6 +131,43 @@ class Provider(Protocol):
         ...
 
 
+class Check(Struct, frozen=True, omit_defaults=True):
+    """One thing that was looked at in a provider's set-up, for people and for doctors."""
+
+    name: str
+    """A short word that stays the same: ``binary``, ``model``, ``memory``."""
+    ok: bool
+    """Whether requests can be served as far as this goes."""
+    detail: str
+    """What was found, in one line."""
+    fix: str = ""
+    """What to do about it; beside ``ok`` it is advice."""
+
+    @property
+    def status(self) -> Literal["ok", "warn", "fail"]:
+        """``fail`` if this must be mended, ``warn`` if it works but there is advice."""
+        if not self.ok:
+            return "fail"
+        return "warn" if self.fix else "ok"
+
+
+@runtime_checkable
+class Diagnosable(Protocol):
+    """A provider that runs something on this machine, and can say what and whether it would work.
+
+    Optional: look with ``isinstance(provider, Diagnosable)``. Both methods start nothing, but read files and may
+    take a moment: call them on a worker thread.
+    """
+
+    def checks(self) -> list[Check]:
+        """Look at the set-up, in the order in which a start needs it; a fault is a result and is never raised."""
+        ...
+
+    def plan(self) -> dict[str, Any]:
+        """What would be run, as JSON values; raises :class:`ConfigError` for the first check that fails."""
+        ...
+
+
 class ProviderPlugin(Struct, frozen=True):
     """What an entry point in the group ``agentwire.providers`` names."""
 
@@ -127,3 +176,5 @@ class ProviderPlugin(Struct, frozen=True):
     """Raises :class:`ConfigError`."""
     summary: str = ""
     default_model: str = ""
+    secrets: tuple[str, ...] = ()
+    """Environment variables that hold its keys: no program that a model runs, and no MCP server, inherits them."""

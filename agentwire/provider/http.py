@@ -32,10 +32,11 @@ KEEP_ALIVE = 60.0
 
 
 class HttpClient:
-    """Posts to one address. Cheap to make; opens nothing and imports nothing until the first request."""
+    """Posts to one service. Cheap to make; opens nothing and imports nothing until the first request."""
 
     def __init__(self, url: str, settings: ProviderSettings, *, secrets: Sequence[str] = ()) -> None:
         self.url = url
+        """Where requests go that name no other address of the service."""
         self.service = host(url)
         """What messages call the service."""
         self.secrets = tuple(secret for secret in secrets if secret)
@@ -44,7 +45,7 @@ class HttpClient:
         self._client: httpx.AsyncClient | None = None
         self._setting_up: trio.Lock | None = None
 
-    async def post(self, headers: Mapping[str, str], body: bytes, reader: ReplyReader) -> None:
+    async def post(self, headers: Mapping[str, str], body: bytes, reader: ReplyReader, *, url: str = "") -> None:
         """Send ``body`` and feed the reply to ``reader`` until it ends; raises :class:`ProviderError`.
 
         Once the reader has a whole reply, nothing that happens to the connection is an error any more. Being
@@ -60,7 +61,7 @@ class HttpClient:
         # to leave a response early in which httpx's nested generators are all unwound.
         with trio.CancelScope() as scope:
             try:
-                async with client.stream("POST", self.url, headers=_sent(headers), content=body) as response:
+                async with client.stream("POST", url or self.url, headers=_sent(headers), content=body) as response:
                     began = True
                     if not response.is_success:
                         raise await self._refusal(response)

@@ -13,6 +13,7 @@ import trio
 from msgspec import Struct
 
 from agentwire.tools import watchdog
+from agentwire.tools.secret_variables import hidden
 
 _CHUNK = 65536
 _GRACE = 0.5
@@ -24,25 +25,6 @@ _DRAIN = 0.25
 _UNREAD = 64
 """Chunks that are at most taken from a pipe when reading it is given up."""
 
-SECRET_VARIABLES = frozenset({
-    # the plain fallback, and what the built-in providers read
-    "API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY",
-    # cloud credentials that Bedrock, Vertex AI and Azure providers read
-    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
-    "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN",
-    # services that speak the same protocols
-    "AI21_API_KEY", "CEREBRAS_API_KEY", "CO_API_KEY", "COHERE_API_KEY", "DASHSCOPE_API_KEY", "DEEPSEEK_API_KEY",
-    "FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY",
-    "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NEBIUS_API_KEY", "NVIDIA_API_KEY", "OLLAMA_API_KEY",
-    "OPENROUTER_API_KEY", "PERPLEXITY_API_KEY", "QWEN_API_KEY", "REPLICATE_API_TOKEN", "SAMBANOVA_API_KEY",
-    "SILICONFLOW_API_KEY", "TOGETHER_API_KEY", "VOYAGE_API_KEY", "XAI_API_KEY", "ZAI_API_KEY", "ZHIPUAI_API_KEY",
-})  # fmt: skip
-"""Environment variables that pay for model services: no program that a model runs gets them.
-
-The cloud credentials are among them although other programs use them too: whoever wants those in commands passes
-their names as ``keep``.
-"""
-
 _GATE = ("/bin/sh", "-c", 'read -r go || exit 125; exec "$@" </dev/null', "sh")
 """Put before a command line: it starts only when it is told so. If we are killed before, it never does."""
 
@@ -51,9 +33,12 @@ Sink = Callable[[bytes], bool]
 
 
 def environment(environ: Mapping[str, str], keep: Iterable[str] = ()) -> dict[str, str]:
-    """The environment for child processes: ``environ`` without :data:`SECRET_VARIABLES`, except those in ``keep``."""
-    hidden = SECRET_VARIABLES.difference(keep)
-    return {name: value for name, value in environ.items() if name.upper() not in hidden}
+    """The environment for child processes: ``environ`` without what pays for model services.
+
+    That is :func:`agentwire.tools.secret_variables.hidden`, except the names in ``keep``.
+    """
+    secret = hidden().difference(keep)
+    return {name: value for name, value in environ.items() if name.upper() not in secret}
 
 
 class Ended(Struct, frozen=True):

@@ -289,6 +289,7 @@ _ROWS: Final = (
     Row(bus.CompactionFinished, "moved", _TEXT, becomes=_compaction),
     Row(bus.CompactionFailed, "moved", _TEXT, becomes=_compaction),
     Row(bus.StepFinished, "absent", _NO_STEPS),
+    Row(bus.Parked, "absent", "subagents are not shown"),
     Row(bus.TurnFinished, "narrowed", "`stream_end`", {
         "outcome": narrowed("failed after an error, cancelled after a stopped call, else completed; "
                             "a stop is known to the host that sent it", lambda event, story: story.course.outcome),
@@ -299,6 +300,7 @@ _ROWS: Final = (
                           lambda event, story: story.course.error),
         "finish_reason": absent(),
         "steps": absent(_NO_STEPS),
+        "limit": absent(),
     }),
     # subagents
     Row(bus.SubagentQueued, "absent", "subagents are not shown"),

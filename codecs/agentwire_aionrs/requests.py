@@ -117,6 +117,7 @@ _CODES: Final[dict[RefusalCode, str]] = {
     "unsupported": "protocol_error",
     "config": "config_error",
     "read_only": "internal_error",
+    "cancelled": "protocol_error",
     "internal": "internal_error",
 }
 """Section 1.10's code for each refusal: the command is at fault, the set-up, or we are."""

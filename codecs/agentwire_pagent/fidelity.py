@@ -133,6 +133,7 @@ _END_FIELDS: Final = {
     "usage": moved("into the steps; their sum", _end("usage")),
     "finish_reason": absent(),
     "steps": narrowed("as many as were begun", _end("steps")),
+    "limit": absent(),
 }
 
 _BOTH: Final = (
@@ -188,6 +189,7 @@ _BOTH: Final = (
     Row(bus.HostToolDetails, "absent", "the wire has no host tools"),
     Row(bus.RetryScheduled, "absent", "reasoning that it makes void stays shown"),
     Row(bus.RequestSent, "absent"),
+    Row(bus.Parked, "absent", "subagents are not shown"),
     Row(bus.CompactionStarted, "absent", _SESSION),
     Row(bus.CompactionFinished, "absent", _SESSION),
     Row(bus.CompactionFailed, "absent", _SESSION),

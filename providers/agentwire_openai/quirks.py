@@ -1,4 +1,4 @@
-"""What Chat Completions services do differently."""
+"""Which of OpenAI's two interfaces a service is spoken to through, and what services do differently."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ EFFORT_LEVELS = ("low", "medium", "high")
 class OpenAIQuirks(HttpQuirks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of the ``openai`` provider."""
 
+    api: Literal["chat", "responses"] = "chat"
+    """Chat Completions, which everybody speaks, or Responses. What one of the two has no use for is ignored there."""
     auth_header: str = "authorization"
     max_tokens_field: str = ""
     """``max_tokens`` or ``max_completion_tokens``; empty: the latter for OpenAI's own service only."""
@@ -28,3 +30,9 @@ class OpenAIQuirks(HttpQuirks, frozen=True, kw_only=True, forbid_unknown_fields=
     system_role: Literal["system", "developer"] = "system"
     make_call_ids: bool = False
     """Give calls without an id one, instead of letting them count as malformed."""
+    encrypted_reasoning: bool | None = None
+    """Responses: ask for reasoning that can be sent back although the service keeps nothing. None: unless the model's
+    name says that it does not reason, as such models refuse a request that asks."""
+    reasoning_summary: str = ""
+    """Responses: ``auto``, ``concise`` or ``detailed``. Empty: ``auto`` where thinking is asked for, else none; not
+    every account may have them."""

@@ -1,21 +1,14 @@
-"""The provider: one request to a Chat Completions service."""
+"""The provider: one request to an OpenAI service, in either of its two forms."""
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from agentwire.provider import (
-    Completion,
-    ConfigError,
     Emit,
-    HttpClient,
+    EventStreamReader,
+    HttpService,
     ModelRequest,
-    ProviderError,
     ProviderSettings,
-    auth,
-    endpoint,
-    find_key,
-    host,
+    find_service,
     read_quirks,
 )
 from agentwire_openai import DEFAULT_MODEL
@@ -24,52 +17,56 @@ from agentwire_openai.quirks import OpenAIQuirks
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 BASE_URL = "OPENAI_BASE_URL"
+PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 
 
-class OpenAI:
-    """A Chat Completions service, see :class:`agentwire.provider.Provider`."""
+class OpenAI(HttpService):
+    """A Chat Completions or Responses service, see :class:`agentwire.provider.Provider`."""
 
     name = "openai"
-    thinking = False
 
     def __init__(self, settings: ProviderSettings) -> None:
         """Raises :class:`ConfigError` for a missing key, a bad address or an unknown option."""
         self._quirks = quirks = read_quirks(OpenAIQuirks, settings, self.name)
-        base_url = settings.base_url or settings.environ.get(BASE_URL, "") or DEFAULT_BASE_URL
-        url = endpoint(base_url, quirks.api_path or "/chat/completions", verbatim=bool(quirks.api_path))
-        key = find_key(settings, KEY)
-        official = host(url) == host(DEFAULT_BASE_URL)
-        if official and not key:
-            raise ConfigError(f"{KEY} not set")
-        self.model = settings.model or DEFAULT_MODEL
+        self.api = quirks.api
         self.effort_levels = quirks.effort_levels
-        self._max_tokens_field = quirks.max_tokens_field or ("max_completion_tokens" if official else "max_tokens")
-        self._headers = auth(quirks.auth_header, key) | quirks.headers
-        self._http = HttpClient(url, settings, secrets=(key, *quirks.secrets()))
+        service = find_service(
+            settings,
+            PATHS[quirks.api],
+            base_url=DEFAULT_BASE_URL,
+            base_url_variable=BASE_URL,
+            key_variable=KEY,
+            api_path=quirks.api_path,
+        )
+        super().__init__(settings, quirks, service.url, service.key, model=DEFAULT_MODEL)
+        self._max_tokens_field = quirks.max_tokens_field or (
+            "max_completion_tokens" if service.official else "max_tokens"
+        )
 
-    async def complete(self, request: ModelRequest, emit: Emit) -> Completion:
-        """Send one request and stream the reply through ``emit``."""
-        from agentwire.provider import load_images
+    def _body(self, request: ModelRequest) -> bytes:
+        if self.api == "responses":
+            from agentwire_openai.responses_request import build as build_responses
+
+            return build_responses(request, self._quirks)
         from agentwire_openai.request import build
+
+        return build(request, self._quirks, self._max_tokens_field)
+
+    def _reader(self, request: ModelRequest, emit: Emit) -> EventStreamReader:
+        service, secrets, quirks = self._http.service, self._http.secrets, self._quirks
+        if self.api == "responses":
+            from agentwire_openai.responses_stream import ResponseReader
+
+            return ResponseReader(
+                emit, model=request.model, service=service, secrets=secrets, make_call_ids=quirks.make_call_ids
+            )
         from agentwire_openai.stream import ChatReader
 
-        request = replace(request, messages=await load_images(request.messages))
-        body = build(request, self._quirks, self._max_tokens_field)
-        reader = ChatReader(
+        return ChatReader(
             emit,
             model=request.model,
-            service=self._http.service,
-            secrets=self._http.secrets,
-            thinking_tags=self._quirks.thinking_tags,
-            make_call_ids=self._quirks.make_call_ids,
+            service=service,
+            secrets=secrets,
+            thinking_tags=quirks.thinking_tags,
+            make_call_ids=quirks.make_call_ids,
         )
-        try:
-            await self._http.post(self._headers | request.headers, body, reader)
-            return reader.finish()
-        except ProviderError as error:
-            error.usage = reader.usage
-            raise
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()

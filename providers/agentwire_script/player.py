@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from agentwire.events import (
     CallArgumentsDelta,
@@ -24,6 +25,8 @@ from agentwire.provider import (
     ModelRequest,
     ProviderError,
     ProviderSettings,
+    lenient,
+    provenance,
     read_quirks,
 )
 from agentwire_script import DEFAULT_MODEL
@@ -70,6 +73,8 @@ class Script:
         import trio  # a provider is made before a server's first line, which does not wait for it
 
         await trio.lowlevel.checkpoint()
+        canonical = lenient.encode(replace(request, session="", headers={}))
+        emit(provenance(canonical, provider=self.name, model=request.model))
         reply = self._next(request)
         usage = UNSET if reply.usage is None else reply.usage.reported
         if usage is not UNSET:

@@ -14,7 +14,8 @@ from support.agent_process import alive, gone, lines_of
 from support.cases import case
 
 from agentwire.tools import ToolError, post_process
-from agentwire.tools.children import SECRET_VARIABLES, Ended, environment
+from agentwire.tools.children import Ended, environment
+from agentwire.tools.secret_variables import SECRET_VARIABLES
 from agentwire.tools.exec_command import shell_command
 
 LIMIT = 50_000
