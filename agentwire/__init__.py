@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from agentwire.host.connect import Peer, connect
     from agentwire.host.local import LocalSession, open_session
     from agentwire.registry import load_codec, load_provider
-    from agentwire.serving import ServeOptions, serve
+    from agentwire.serving import serve
+    from agentwire.setup import ServeOptions
     from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
     from agentwire.tools.function import tool
 
@@ -44,7 +45,7 @@ _HOMES = {
     "Agent": "agentwire.agent.loop",
     "LocalSession": "agentwire.host.local",
     "Peer": "agentwire.host.connect",
-    "ServeOptions": "agentwire.serving",
+    "ServeOptions": "agentwire.setup",
     "Tool": "agentwire.tools.contract",
     "ToolContext": "agentwire.tools.contract",
     "ToolError": "agentwire.tools.contract",

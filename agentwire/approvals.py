@@ -7,13 +7,17 @@ wins, whoever gives it. A question is registered before the host can read it, so
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from agentwire.events import Category, Mode
 from agentwire.policy import Policy
+
+if TYPE_CHECKING:
+    from agentwire.tools.contract import Gate
 
 Verdict = Literal["free", "ask", "refuse"]
 Settled = Literal["settled", "already", "unknown"]
@@ -26,6 +30,13 @@ FREED_BY_MODE: dict[Mode, frozenset[Category]] = {
 
 
 CATEGORIES: frozenset[str] = FREED_BY_MODE["yolo"]
+
+_NUMBERS = itertools.count(1)
+
+
+def new_approval_id() -> str:
+    """An id for a question, never used twice in a process, whichever session asks."""
+    return f"perm-{next(_NUMBERS)}"
 
 
 class Decision(Struct, frozen=True):
@@ -47,6 +58,8 @@ class Question(Struct):
     name: str
     category: Category
     settle: Callable[[Decision], None]
+    origin: str = ""
+    """The subagent whose call it is."""
 
 
 class Approvals:
@@ -72,12 +85,20 @@ class Approvals:
         self._past: dict[str, None] = {}
 
     def judge(
-        self, name: str, category: Category, *, outside: bool = False, also: frozenset[str] = frozenset()
+        self,
+        name: str,
+        category: Category,
+        *,
+        outside: bool = False,
+        also: frozenset[str] = frozenset(),
+        gate: Gate = "judged",
     ) -> Verdict:
         """Whether a call is free, is asked about or refused. ``outside``: a path of it leaves the workspace."""
         if outside and self.confine:
             return "refuse"
-        if self.mode == "yolo":
+        if gate == "always":
+            return "free" if name in self.always_tools and not outside else self._ask_or_refuse()
+        if self.mode == "yolo" or (gate == "free" and not outside):
             return "free"
         if not outside:
             # A foreign tool may be called as a category is; that does not make it one.
@@ -88,6 +109,9 @@ class Approvals:
                 return "free"
             if category in self.policy.free or category in FREED_BY_MODE[self.mode]:
                 return "free"
+        return self._ask_or_refuse()
+
+    def _ask_or_refuse(self) -> Verdict:
         return "ask" if self.policy.can_ask else "refuse"
 
     def ask(self, question: Question) -> None:
@@ -118,10 +142,11 @@ class Approvals:
         question.settle(decision)
         return "settled"
 
-    def settle_all(self, decision: Decision) -> None:
-        """Answer every open question, oldest first."""
-        for approval_id in list(self._open):
-            self.settle(approval_id, decision)
+    def settle_all(self, decision: Decision, origin: str | None = None) -> None:
+        """Answer every open question, or those of one subagent, oldest first."""
+        for question in self.open:
+            if origin is None or question.origin == origin:
+                self.settle(question.approval_id, decision)
 
     def forget(self, approval_id: str) -> None:
         """Close a question without an answer (its turn is over)."""

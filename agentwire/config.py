@@ -22,7 +22,8 @@ FILE_NAME = "agentwire.toml"
 CONFIG_DIR_VARIABLE = "AGENTWIRE_CONFIG_DIR"
 
 HARMLESS = frozenset(
-    {"model", "max_tokens", "max_turns", "effort", "thinking", "thinking_budget", "compaction", "image_input"}
+    {"model", "max_tokens", "max_turns", "effort", "thinking", "thinking_budget", "compaction", "image_input",
+     "context_window"}
 )
 """What a file in an untrusted workspace may set."""
 
@@ -43,6 +44,7 @@ class Config(Struct, omit_defaults=True, forbid_unknown_fields=True):
     thinking_budget: int = 0
     compaction: str = ""
     image_input: str = ""
+    context_window: int = 0
     trusted_workspaces: list[str] = []
     providers: dict[str, dict[str, Any]] = {}
     """Per provider: ``base_url``, ``api_key``, and its quirks."""

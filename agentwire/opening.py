@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Literal
+
+from msgspec.structs import replace
 
 from agentwire.events import CallReady, CallStarted, Notice, SessionOpened, TurnStarted
 from agentwire.log.history import History
@@ -76,6 +79,26 @@ def open_session(
     return opener.read_only(source, fork) if ephemeral else opener.resumed(source, fork)
 
 
+def fork_session(store: SessionStore, source: Session, name: str) -> Session:
+    """A copy, named ``name``, of a session that is open in this process; the source goes on undisturbed.
+
+    It begins with the source's history, mode and model. A turn under way in the source is in the copy one that was
+    cut off. Raises :class:`~agentwire.store.StoreError`.
+    """
+    settings = replace(source.settings, model=source.model.model, mode=source.approvals.mode)
+    opener = _Opener(store, settings, source.policy, source.provider, mcp=source.capabilities().mcp)
+    if not source.ephemeral:
+        source.log.flush()
+        return opener.resumed(source.id, fork=True, name=name)
+    found = Found()
+    found.history, found.turns = deepcopy(source.history), source.turns
+    found.call_ids = dict(source.call_ids)
+    session = opener.session(name, SessionLog(None, seq=source.log.seq), found, ephemeral=True)
+    root = source.opened.event.root if source.opened and isinstance(source.opened.event, SessionOpened) else ""
+    _close_and_announce(session, "forked", source.id, root or source.id)
+    return session
+
+
 class _Opener:
     """What every way of opening a session needs, and the ways."""
 
@@ -97,16 +120,16 @@ class _Opener:
             journal = self.store.create(
                 name, workspace=self.settings.workspace, provider=provider, model=self.settings.model
             )
-        session = self._session(name, SessionLog(journal), Found(), ephemeral)
+        session = self.session(name, SessionLog(journal), Found(), ephemeral)
         _announce(session, "new")
         return session
 
-    def resumed(self, source: str, fork: bool) -> Session:
-        """A stored session, or a copy of it, to be written on."""
+    def resumed(self, source: str, fork: bool, name: str = "") -> Session:
+        """A stored session, or a copy of it (named ``name``), to be written on."""
         found = Found()
-        name = new_session_id() if fork else source
+        name = (name or new_session_id()) if fork else source
         journal = self.store.fork(source, name, found.read) if fork else self.store.open(source, found.read)
-        session = self._session(name, SessionLog(journal), found, ephemeral=False)
+        session = self.session(name, SessionLog(journal), found, ephemeral=False)
         header = journal.header
         _close_and_announce(session, "forked" if fork else "resumed", header.forked_from, header.root)
         if journal.lost:
@@ -122,11 +145,12 @@ class _Opener:
                 found.read(records)
             root, last = view.header.root, view.last
         name = new_session_id() if fork else source
-        session = self._session(name, SessionLog(None, seq=last), found, ephemeral=True)
+        session = self.session(name, SessionLog(None, seq=last), found, ephemeral=True)
         _close_and_announce(session, "forked" if fork else "resumed", source if fork else "", root)
         return session
 
-    def _session(self, name: str, log: SessionLog, found: Found, ephemeral: bool) -> Session:
+    def session(self, name: str, log: SessionLog, found: Found, ephemeral: bool) -> Session:
+        """A session of these settings over a log; ``found`` is what the log holds already."""
         session = Session(
             name,
             log,

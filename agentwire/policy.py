@@ -29,6 +29,8 @@ class Policy(Struct, frozen=True):
     """Categories that need no question in mode ``default``."""
     always_covers: Literal["category", "tool", "none"] = "category"
     empty_answer: Literal["end", "retry_then_error"] = "end"
+    failing_calls: Literal["go_on", "guard"] = "go_on"
+    """``guard``: a model whose calls fail again and again is warned, then gets no more tools in that turn."""
     step_limit: Literal["error", "end", "abort", "one_more"] = "error"
     """At the step limit: an error and the end; just the end; the end with what there is (outcome ``limit``); one
     more step without tools, then the end."""

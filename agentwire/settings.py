@@ -37,6 +37,18 @@ class SessionSettings(Struct, omit_defaults=True):
     thinking_budget: int = DEFAULT_THINKING_BUDGET
     effort: str = ""
     compaction: Compaction = "safe"
+    builtins: bool = True
+    """Offer the built-in tools."""
+    subagents: bool | UnsetType = UNSET
+    """Offer the tools that start subagents; absent: as ``builtins``."""
+    host_permissions: bool = False
+    """The host itself decides about calls of its tools: nobody is asked."""
+    agents: dict[str, str] = {}
+    """Agents that a prompt may name: instructions by name. The first is the default."""
+    max_bad_calls: int = 0
+    """Badly written calls put back to the model in one turn before it is given up; 0: as the agent says."""
+    context_window: int = 0
+    """Tokens that the model can read; 0: not known."""
 
 
 class ModelSettings(Struct, frozen=True):

@@ -199,6 +199,19 @@ class SessionStore:
         except FileNotFoundError:
             raise SessionNotFound(session) from None
 
+    def put_aside(self, session: str) -> str:
+        """Rename a journal that cannot be read, so that the session can begin anew; gives the new path.
+
+        Raises :class:`StoreError`.
+        """
+        path = self.path(session)
+        aside = f"{path}.damaged-{time.time_ns() // 1_000_000}"
+        try:
+            os.rename(path, aside)
+        except OSError as error:
+            raise StoreError(f"The journal {path} cannot be put aside: {reason(error)}") from error
+        return aside
+
     def _infos(self) -> Iterator[SessionInfo]:
         try:
             with os.scandir(self.directory) as entries:

@@ -16,7 +16,7 @@ import trio
 from msgspec import UNSET, Raw, UnsetType
 
 from agentwire.agent.toolbox import UNAVAILABLE
-from agentwire.approvals import Decision, Question, Verdict
+from agentwire.approvals import Decision, Question, Verdict, new_approval_id
 from agentwire.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -31,11 +31,12 @@ from agentwire.events import (
     Location,
     Notice,
     SubagentTask,
+    Text,
 )
 from agentwire.log.history import cancelled_text
 from agentwire.text import scrub
 from agentwire.tools.contract import SubagentReport, Tool, ToolContext, ToolError, ToolResult
-from agentwire.tools.output import post_process
+from agentwire.tools.output import clean, post_process
 from agentwire.tools.paths import inside, resolve
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ LIVE_OUTPUT_LIMIT = 1024 * 1024
 
 MALFORMED_NAME = (
     "Malformed tool call: empty function name. Issue the call again with the name of one of the available tools."
+)
+MALFORMED_ARGUMENTS = (
+    "Malformed tool call: the arguments of '{name}' are not a JSON object. Issue the call again with valid arguments."
 )
 
 PROMPT_KINDS: dict[tuple[Category, bool], str] = {
@@ -72,7 +76,10 @@ CAUSES: dict[str, Cause] = {"stop": "stopped", "client_gone": "client_gone"}
 class PlannedCall:
     """One call of a step and how far it has come."""
 
-    __slots__ = ("arguments", "barred", "category", "duration_ms", "outside", "path", "ref", "result", "state", "tool")
+    __slots__ = (
+        "arguments", "barred", "category", "duration_ms", "malformed", "outside", "path", "ref", "result", "state",
+        "tool",
+    )  # fmt: skip
 
     def __init__(self, ref: CallRef, tool: Tool | None, arguments: dict[str, Any], category: Category) -> None:
         self.ref = ref
@@ -83,6 +90,8 @@ class PlannedCall:
         """One of its paths resolves to somewhere outside the workspace."""
         self.path = ""
         """The first path it names, resolved."""
+        self.malformed = False
+        """The model wrote it badly: it has no name, or its arguments are no object."""
         self.barred = False
         self.state: Literal["planned", "asked", "approved", "running", "done"] = "planned"
         self.result = ToolResult("")
@@ -105,14 +114,17 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def plan(turn: Turn, ref: CallRef) -> PlannedCall:
-    """Find the tool of a call and show the call (``CallReady``)."""
+def plan(turn: Turn, ref: CallRef, barred: str = "") -> PlannedCall:
+    """Find the tool of a call and show the call (``CallReady``). ``barred``: why it will not run."""
     arguments = parse_arguments(ref.arguments_text)
     tool = turn.toolbox.find(ref.name)
     category: Category = tool.category if tool else "exec"
     call = PlannedCall(ref, tool, arguments or {}, category)
-    why = MALFORMED_NAME if not ref.name else ""
-    if tool is not None and not _ask_tool(tool, tool.available, False, _context(turn, call)):
+    call.malformed = not ref.name or arguments is None
+    why = barred or ("" if ref.name else MALFORMED_NAME)
+    if arguments is None and turn.session.settings.max_bad_calls:
+        why = why or MALFORMED_ARGUMENTS.format(name=ref.name)
+    if not why and tool is not None and not _ask_tool(tool, tool.available, False, _context(turn, call)):
         why = UNAVAILABLE.format(name=ref.name)
     if why:
         call.barred, call.result = True, ToolResult(why, is_error=True)
@@ -163,6 +175,9 @@ def _context(turn: Turn, call: PlannedCall, *, live: bool = False) -> ToolContex
     async def spawn(tasks: list[SubagentTask]) -> list[SubagentReport]:
         return await turn.toolbox.spawn(turn, tasks)
 
+    async def call_host(name: str, arguments: dict[str, Any]) -> ToolResult:
+        return await turn.toolbox.host.request(turn, call.ref.call_id, name, arguments)
+
     session = turn.session
     return ToolContext(
         workspace=session.workspace,
@@ -173,6 +188,8 @@ def _context(turn: Turn, call: PlannedCall, *, live: bool = False) -> ToolContex
         compaction=session.model.compaction,
         output=_LiveOutput(turn, call.ref.call_id) if live else None,
         spawn=spawn if turn.toolbox.can_spawn(turn) else None,
+        delegates=turn.delegates,
+        call_host=call_host if live else None,
         call_id=call.ref.call_id,
         session=session.id,
     )
@@ -244,7 +261,7 @@ class CallBatch:
     # --- judging ---
 
     async def _judge(self, call: PlannedCall) -> None:
-        if call.barred:
+        if call.barred or await self._is_wrong(call):
             return self._finish(call)
         verdict = self._verdict(call)
         if verdict == "free":
@@ -256,12 +273,28 @@ class CallBatch:
             self._cancel(call, "refused", self._why_refused(call))
         return None
 
+    async def _is_wrong(self, call: PlannedCall) -> bool:
+        """Whether its arguments cannot be right; then the result says why."""
+        if call.tool is None:
+            return False
+        try:
+            problem = await call.tool.check(None if call.malformed else call.arguments)
+        except Exception:  # anybody's tool
+            logger.exception("the tool %s could not check its arguments", call.ref.name)
+            return False
+        if problem:
+            call.result = ToolResult(scrub(problem), is_error=True)
+        return bool(problem)
+
     def _verdict(self, call: PlannedCall) -> Verdict:
         turn, approvals = self._turn, self._turn.session.approvals
-        if turn.origin and not turn.session.policy.shows_subagents and approvals.mode != "yolo":
+        gate = call.tool.gate if call.tool else "judged"
+        hidden = bool(turn.origin) and not turn.session.policy.shows_subagents
+        if hidden and gate != "always" and approvals.mode != "yolo":
             # The yes to the call that spawned this subagent covers what stays inside the workspace.
             return "refuse" if call.outside else "free"
-        return approvals.judge(call.ref.name, call.category, outside=call.outside, also=turn.approved)
+        verdict = approvals.judge(call.ref.name, call.category, outside=call.outside, also=turn.approved, gate=gate)
+        return "refuse" if hidden and verdict == "ask" else verdict
 
     def _why_refused(self, call: PlannedCall) -> str:
         if call.outside:
@@ -272,9 +305,11 @@ class CallBatch:
         turn, tool = self._turn, call.tool
         preview = await self._preview(call)
         call.state = "asked"
+        approval_id = new_approval_id()
+        covers, gate = turn.session.policy.always_covers, tool.gate if tool else "judged"
         turn.say(
             ApprovalRequested(
-                approval_id=call.ref.call_id,
+                approval_id=approval_id,
                 call_id=call.ref.call_id,
                 name=call.ref.name,
                 category=call.category,
@@ -282,16 +317,17 @@ class CallBatch:
                 command=scrub(_ask_tool(tool, tool.command, "", call.arguments)) if tool else "",
                 diff=preview if preview is not None else UNSET,
                 prompt_kind=PROMPT_KINDS[call.category, call.outside],  # type: ignore[arg-type]
-                offers_always=not call.outside and turn.session.policy.always_covers != "none",
+                offers_always=not call.outside and covers in (("tool",) if gate == "always" else ("tool", "category")),
             )
         )
         turn.session.approvals.ask(
             Question(
-                approval_id=call.ref.call_id,
+                approval_id=approval_id,
                 call_id=call.ref.call_id,
                 name=call.ref.name,
                 category=call.category,
-                settle=lambda decision: self._settled(call, decision),
+                settle=lambda decision: self._settled(call, approval_id, decision),
+                origin=turn.origin,
             )
         )
 
@@ -304,11 +340,11 @@ class CallBatch:
             logger.exception("the tool %s could not preview a call", call.ref.name)
             return None
 
-    def _settled(self, call: PlannedCall, decision: Decision) -> None:
+    def _settled(self, call: PlannedCall, approval_id: str, decision: Decision) -> None:
         verdict: Literal["allowed", "denied", "cancelled"] = "allowed" if decision.allowed else "denied"
         self._turn.say(
             ApprovalResolved(
-                call.ref.call_id,
+                approval_id,
                 call.ref.call_id,
                 "cancelled" if decision.cancelled else verdict,
                 decision.scope if decision.allowed else "",
@@ -325,6 +361,8 @@ class CallBatch:
     def _cancel(self, call: PlannedCall, cause: Cause, reason: str) -> None:
         event = CallCancelled(call.ref.call_id, cause, scrub(reason), call.ref.name)
         call.result = ToolResult(cancelled_text(event), is_error=True)
+        if warning := self._warning(call):
+            event.output = call.result.output = f"{call.result.output}\n\n{warning}"
         self._turn.open_calls.pop(call.ref.call_id, None)
         self._turn.say(event)
         self._close(call)
@@ -364,14 +402,32 @@ class CallBatch:
         except (Exception, SystemExit) as error:  # a tool's bug is the model's to read and the log's to explain
             logger.exception("tool %s failed", call.ref.name)
             result = ToolResult(f"{call.ref.name} failed: {type(error).__name__}: {error}", is_error=True)
-        result.output = post_process(scrub(result.output), tool.output_limit, context.compaction)
+        result.output = (
+            post_process(result.output, tool.output_limit, context.compaction)
+            if tool.output_limit
+            else clean(result.output)
+        )
         return result
 
     def _finish(self, call: PlannedCall, duration_ms: int | UnsetType = UNSET) -> None:
         call.duration_ms = duration_ms
+        if warning := self._warning(call):
+            # For the model alone: a person is shown what the tool said.
+            if call.result.display is UNSET:
+                call.result.display = Text(call.result.output)
+            call.result.output = f"{call.result.output}\n\n{warning}"
         if not self._results_last:
             self._show_result(call)
         self._close(call)
+
+    def _warning(self, call: PlannedCall) -> str:
+        """What to tell the model beside the result, if calls have failed before."""
+        if self._turn.guard is None:
+            return ""
+        others = any(other.state != "done" for other in self._calls if other is not call)
+        return self._turn.guard.note(
+            call.ref.name, call.ref.arguments_text, failed=call.result.is_error, last=not others
+        )
 
     def _show_result(self, call: PlannedCall) -> None:
         result = call.result

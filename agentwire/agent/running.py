@@ -101,12 +101,14 @@ def finish(turn: Turn) -> None:
 
 def _end(turn: Turn) -> None:
     session = turn.session
+    if turn.toolbox.has_host:
+        turn.toolbox.host.withdraw_all("stopped")
     for question in session.approvals.open:
         session.approvals.forget(question.approval_id)
         turn.say(ApprovalResolved(question.approval_id, question.call_id, "cancelled", "", "stop", STOPPED))
     turn.close_calls("stopped", STOPPED)
     outcome: Outcome = "completed"
-    if turn.limit_reached:
+    if turn.limit:
         outcome = "limit"
     elif turn.error is not UNSET:
         outcome = "failed"
@@ -122,5 +124,6 @@ def _end(turn: Turn) -> None:
             turn.error,
             turn.finish_reason if outcome != "cancelled" else "",
             turn.steps,
+            turn.limit,
         )
     )

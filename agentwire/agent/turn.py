@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 import trio
@@ -44,9 +44,10 @@ from agentwire.log.record import Record
 from agentwire.messages import Message
 from agentwire.session import Session
 from agentwire.text import scrub
-from agentwire.tools.contract import ReadCache, ToolResult
+from agentwire.tools.contract import Delegates, ReadCache, ToolResult
 
 if TYPE_CHECKING:
+    from agentwire.agent.guard import FailureGuard
     from agentwire.agent.toolbox import Toolbox
 
 
@@ -68,6 +69,14 @@ def from_any_thread(method: Callable[Concatenate[Turn, P], R]) -> Callable[Conca
     return call
 
 
+class Joined(NamedTuple):
+    """What joined a turn from outside: user text or parts, perhaps with a headline for the person at the host."""
+
+    text: str
+    parts: Sequence[Part] = ()
+    headline: str = ""
+
+
 class TurnOver(RuntimeError):
     """Something was said in a turn that has ended; it is not in the log."""
 
@@ -84,23 +93,28 @@ class Turn:
         "_text",
         "_thread",
         "_token",
+        "agent",
         "approved",
         "cache",
         "cut_short",
+        "delegates",
         "error",
         "finish_reason",
         "finished",
         "first",
+        "guard",
         "helpers",
         "id",
         "input",
         "instructions",
         "last_text",
-        "limit_reached",
+        "limit",
+        "news",
         "number",
         "open_calls",
         "origin",
         "over",
+        "parent",
         "ref",
         "scope",
         "session",
@@ -121,8 +135,11 @@ class Turn:
         input: Sequence[Part] = (),
         approved: frozenset[str] = frozenset(),
         origin: str = "",
+        agent: str = "",
     ) -> None:
         self.session = session
+        self.agent = agent
+        """Whom the host asked for: a name of ``settings.agents``, or ``""``."""
         self.toolbox = toolbox
         self.number = number
         self.id = id
@@ -132,6 +149,8 @@ class Turn:
         """Tools and categories that need no question in this turn."""
         self.origin = origin
         """Run id, if this is a subagent's turn."""
+        self.parent: Turn | None = None
+        """Whose subagent it is."""
         self.scope = trio.CancelScope()
         self.finished = trio.Event()
         """Set when the turn's end is in the log."""
@@ -144,7 +163,8 @@ class Turn:
         self.steps = 0
         self.last_text = ""
         self.finish_reason = ""
-        self.limit_reached = False
+        self.limit: Literal["", "steps", "bad_calls"] = ""
+        """The limit that ended the turn; set by the agent."""
         self.cut_short = False
         """Cancelled from outside, not by :meth:`stop`."""
         self.error: ErrorInfo | UnsetType = UNSET
@@ -156,7 +176,13 @@ class Turn:
         self._streaming = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._joined: list[str] = []
+        self._joined: list[Joined] = []
+        self.news = trio.Event()
+        """Set when something joined the turn that :meth:`take_joined` has not taken yet."""
+        self.delegates: Delegates | None = None
+        """Subagents that work beside this turn, if its agent has any."""
+        self.guard: FailureGuard | None = None
+        """Watches for calls that fail again and again, if the agent wants that."""
         self._history = History() if origin else session.history
         self.cache = ReadCache() if origin else toolbox.cache
         """What this conversation has read: a subagent has not seen what its parent has."""
@@ -176,11 +202,17 @@ class Turn:
     @property
     def cancelled(self) -> bool:
         """The turn was asked to stop. Awaiting anything will raise :class:`trio.Cancelled`."""
-        return self.scope.cancel_called
+        return self.scope.cancel_called or (self.parent is not None and self.parent.cancelled)
 
     def messages(self) -> list[Message]:
         """The conversation so far, this input included, as a model service reads it."""
         return self._history.messages()
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """Tokens that the service counted for this conversation's last request with its reply, and how many of
+        :meth:`messages` that was; zeros if it counted nothing of what they are now."""
+        return self._history.counted
 
     @property
     def context(self) -> list[str]:
@@ -191,8 +223,9 @@ class Turn:
         """A subagent's turn within this one: the same log and number, its own origin and history."""
         child = Turn(
             self.session, self.toolbox, number=self.number, id=self.id, ref=self.ref, input=input,
-            approved=self.approved, origin=origin,
+            approved=self.approved, origin=origin, agent=self.agent,
         )  # fmt: skip
+        child.parent = self
         child.instructions = self.instructions
         child._history.feed(Record(0, 0, TurnStarted(self.id, self.ref, list(input)), self.number))
         return child
@@ -256,7 +289,14 @@ class Turn:
     def stop(self) -> None:
         """End the turn. From here on no approval starts anything; its end is in the log when what runs has died."""
         self.scope.cancel()
-        self.session.approvals.settle_all(Decision(False, "call", "stop", STOPPED, cancelled=True))
+        self.settle_questions()
+
+    def settle_questions(self) -> None:
+        """Settle what the host was asked and has not answered: a subagent's own questions, else all of the turn's."""
+        stopped = Decision(False, "call", "stop", STOPPED, cancelled=True)
+        self.session.approvals.settle_all(stopped, self.origin or None)
+        if self.toolbox.has_host:
+            self.toolbox.host.withdraw_all("stopped", self if self.origin else None)
 
     @from_any_thread
     def fail(self, error: ErrorInfo) -> None:
@@ -335,16 +375,24 @@ class Turn:
     # --- user text during the turn ---
 
     @from_any_thread
-    def join(self, text: str) -> None:
-        """The user added text (steer); it is read before the next model request."""
-        self._joined.append(text)
+    def join(self, text: str, parts: Sequence[Part] = (), *, headline: str = "") -> None:
+        """The user added text or parts (steer), or a subagent's end did; read before the next model request.
+
+        ``headline`` is for the person at the host alone, who did not write the text.
+        """
+        self._joined.append(Joined(text, parts, headline))
+        self.news.set()
 
     @from_any_thread
     def take_joined(self) -> bool:
-        """Put the user's added text into the log. True: there was some."""
+        """Put what joined the turn into the log. True: there was some."""
         joined, self._joined = self._joined, []
-        for text in joined:
-            self.say(UserJoined(scrub(text)))
+        if self.news.is_set():
+            self.news = trio.Event()
+        for text, parts, headline in joined:
+            if headline:
+                self.say(Notice(scrub(headline)))
+            self.say(UserJoined(scrub(text), parts=list(parts)))
         return bool(joined)
 
     # --- calls ---
@@ -399,9 +447,12 @@ class Turn:
         return result[0]
 
     @from_any_thread
-    def plan(self, ref: CallRef) -> PlannedCall:
-        """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`."""
-        return plan(self, ref)
+    def plan(self, ref: CallRef, *, barred: str = "") -> PlannedCall:
+        """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`.
+
+        ``barred``: it will not run, and the model reads this.
+        """
+        return plan(self, ref, barred)
 
     async def run_calls(self, calls: Sequence[PlannedCall]) -> None:
         """Judge and run a step's calls as the session's policy says. Their results are in the log after this."""

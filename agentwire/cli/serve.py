@@ -65,7 +65,7 @@ def serve(**given: Any) -> int:
     The host speaks the codec's wire on the two pipes; everything meant for people goes to standard error. The
     process ends with its host: at the end of input after the running turn, at SIGTERM at once.
     """
-    from agentwire.serving import ServeOptions
+    from agentwire.setup import ServeOptions
     from agentwire.serving import serve as serve_stdio
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))

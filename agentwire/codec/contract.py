@@ -133,6 +133,9 @@ class Codec(Struct, frozen=True):
     begin: Callable[[Any], Sequence[Request]] | None = None
     """Given the agent side: what a connection asks for by itself before it reads anything (such as the one session of
     a wire that names none). A session that is opened so is the connection's own: commands without one mean it."""
+    outlives_output: str = ""
+    """Tag of the one log line that says that nobody reads our output any more; commands are still carried out after
+    it. Empty: the process leaves."""
     feeds: Literal["turn", "session"] = "turn"
     """What an agent side that comes late is fed: the running turn's records, or all of the session's."""
     max_line: int = 8 * 1024 * 1024

@@ -19,7 +19,7 @@ from agentwire.policy import Policy
 from agentwire.server.runner import SessionRunner
 from agentwire.server.runtime import close_provider, make_runner
 from agentwire.server.server import Server
-from agentwire.serving import ServeOptions, prepare
+from agentwire.setup import ServeOptions, Setup
 from agentwire.session import Session
 
 OnApproval = Callable[[ApprovalRequested], "bool | Awaitable[bool]"]
@@ -48,7 +48,7 @@ class LocalSession:
         cursor = self.session.log.cursor()
         turn = None
         try:
-            _check(self._runner.prompt(Prompt(text, files=list(files)), "local"))
+            self._runner.prompt(Prompt(text, files=list(files)), _check)
             turn = self.session.active
             while True:
                 for record in await next_records(cursor):
@@ -85,7 +85,7 @@ class LocalSession:
 
     def stop(self) -> None:
         """End the running turn."""
-        self._runner.stop(Stop(), "local")
+        self._runner.stop(Stop(), _check)
 
     async def _answer(self, question: ApprovalRequested, on_approval: OnApproval) -> None:
         answer = on_approval(question)
@@ -121,17 +121,15 @@ async def open_session(
     from agentwire.agent.loop import Agent
 
     chosen = Agent() if agent is None else agent
-    boot = prepare(
-        ServeOptions(ephemeral=ephemeral, workspace=options.pop("workspace", os.getcwd()), **options),
-        policy or Policy(),
-        chosen,
-    )
+    workspace = options.pop("workspace", os.getcwd())
+    setup = Setup(ServeOptions(ephemeral=ephemeral, workspace=workspace, **options), policy or Policy(), chosen)
+    boot = setup.at_start()
     session = boot.session
     try:
         with one_error():
             async with trio.open_nursery() as nursery:
                 server = Server(nursery)
-                runner = make_runner(session, chosen, nursery)
+                runner = make_runner(session, chosen, nursery, setup.provider_for)
                 server.add(runner)
                 runner.mcp.configure(boot.mcp_specs)
                 try:
@@ -140,4 +138,5 @@ async def open_session(
                     nursery.cancel_scope.cancel()
     finally:
         session.log.close()
-        await close_provider(session)
+        for provider in setup.providers.values():
+            await close_provider(provider)

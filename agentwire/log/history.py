@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec import UNSET
+
 from agentwire.events import (
     CallCancelled,
     CallFinished,
@@ -102,8 +104,13 @@ class History:
         """Prior context that the host gave, in order."""
         self.turns = 0
         """Turns started."""
+        self.cut_off = False
+        """The last turn did not come to its own end: it was stopped, it failed, or the process died."""
         self.unfinished = Unfinished()
         """What was begun and not ended yet: turn, calls, questions."""
+        self.counted = (0, 0)
+        """Tokens that the service counted for the last request and its reply, and how many of :meth:`messages` that
+        was; zeros: nothing was counted of what the history is now."""
         self._usage = Usage()
         self._last_text = ""
         self._messages: list[Message] = []
@@ -186,6 +193,9 @@ class History:
             event.text, event.reasoning, list(event.calls), event.provider, list(event.items)
         )
         self._last_text = event.text
+        if event.usage is not UNSET and event.usage.input_tokens is not UNSET:
+            reply = 0 if event.usage.output_tokens is UNSET else event.usage.output_tokens
+            self.counted = event.usage.input_tokens + reply, len(self._messages) + len(self._step.messages()[:1])
 
     def _call_finished(self, event: CallFinished) -> None:
         result = event.output, event.status == "error", list(event.images)
@@ -197,6 +207,7 @@ class History:
     def _turn_finished(self, event: TurnFinished) -> None:
         self._close_step()
         self._last_text = event.text
+        self.cut_off = event.outcome in ("cancelled", "failed")
         self._usage = self._usage + event.usage
 
     def _context_added(self, event: ContextAdded) -> None:
@@ -206,6 +217,7 @@ class History:
         self._messages = []
         self._step = _Step()
         self._joined = []
+        self.counted = 0, 0
 
     def _compacted(self, event: CompactionFinished) -> None:
         """Keep the last messages; a step whose calls wait for results, and results without their calls, never split."""
@@ -214,6 +226,7 @@ class History:
         while 0 < cut < len(self._messages) and isinstance(self._messages[cut], ToolMessage):
             cut -= 1
         self._messages[: max(0, cut)] = [UserMessage([Text(event.summary)])]
+        self.counted = 0, 0
 
 
 _HANDLERS: dict[type, Callable[[History, Any], None]] = {

@@ -30,7 +30,7 @@ def closing_events(history: History) -> list[tuple[AnyEvent, int, str]]:
         resolved = ApprovalResolved(approval_id, begun.call_id, "cancelled", by="crash", reason=CRASHED)
         events.append((resolved, begun.turn, begun.origin))
     for request_id, begun in left.requests.items():
-        events.append((HostToolCancelled(request_id, CRASHED), begun.turn, begun.origin))
+        events.append((HostToolCancelled(request_id, "stopped", begun.call_id), begun.turn, begun.origin))
     # The newest origins first: a subagent's calls end before it does, and it ends before the call that spawned it.
     origins = [*reversed(left.subagents), ""]
     orphans = [begun.origin for begun in left.calls.values() if begun.origin not in origins]

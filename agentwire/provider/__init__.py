@@ -35,8 +35,9 @@ if TYPE_CHECKING:
         paired,
         prompt_parts,
     )
+    from agentwire.provider.extras import need_extra
+    from agentwire.provider.hashes import provenance
     from agentwire.provider.http import HttpClient
-    from agentwire.provider.provenance import provenance
     from agentwire.provider.quirks import HttpQuirks, auth, read_quirks
     from agentwire.provider.reader import CLOSED, CLOSING, EventStreamReader, ReplyReader
     from agentwire.provider.schema import acceptable
@@ -49,7 +50,8 @@ _HOMES = {
     "address": ("Address", "endpoint", "find_key", "find_service", "host"),
     "children": ("child_environment", "end_child", "start_child"),
     "http": ("HttpClient",),
-    "provenance": ("provenance",),
+    "extras": ("need_extra",),
+    "hashes": ("provenance",),
     "quirks": ("HttpQuirks", "auth", "read_quirks"),
     "reader": ("CLOSED", "CLOSING", "EventStreamReader", "ReplyReader"),
     "schema": ("acceptable",),
@@ -97,6 +99,7 @@ __all__ = [
     "lenient",
     "load_images",
     "merge_runs",
+    "need_extra",
     "paired",
     "prompt_parts",
     "provenance",

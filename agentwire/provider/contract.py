@@ -95,6 +95,13 @@ class ProviderError(Exception):
 class ConfigError(Exception):
     """The set-up is wrong (no key, unknown name, bad value): what is wrong and what to do, in one line."""
 
+    def __init__(self, message: str = "", kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        """For wires that tell set-up faults apart: ``config_missing`` (no provider was named anywhere),
+        ``binary_missing``, ``model_missing``, ``model_plan_error`` (it does not fit this machine), ``model`` (nobody
+        serves it), or ``""``."""
+
 
 class ProviderSettings(Struct, omit_defaults=True):
     """What the command line, the environment and the configuration files say about a provider."""

@@ -54,7 +54,7 @@ class HttpService(ABC):
     async def complete(self, request: ModelRequest, emit: Emit) -> Completion:
         """Send one request and stream the reply through ``emit``."""
         from agentwire.provider.conversation import load_images
-        from agentwire.provider.provenance import provenance
+        from agentwire.provider.hashes import provenance
 
         request = replace(request, messages=await load_images(request.messages))
         body = self._body(request)

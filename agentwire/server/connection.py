@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import trio
 
 from agentwire.codec.contract import AgentSide, Request
 from agentwire.codec.framing import Framer, LineFault
-from agentwire.commands import Outcome, Refusal
+from agentwire.commands import Done, Outcome, Refusal, ResumeSession, SessionState
 from agentwire.server.outbox import Outbox
 from agentwire.server.server import Server
+from agentwire.session import Session
 
 logger = logging.getLogger("agentwire.connection")
 
@@ -58,6 +60,9 @@ class Connection:
         session: str = "",
         outbox: Outbox | None = None,
         name: str = "",
+        begin: Callable[[AgentSide], Sequence[Request]] | None = None,
+        single: bool = True,
+        outlives_output: str = "",
     ) -> None:
         self._server = server
         self._side = side
@@ -65,10 +70,16 @@ class Connection:
         self._framer = Framer(max_line)
         self._session = session
         """The session of commands that name none."""
+        self._begin = begin
+        self._single = single
+        """The wire shows one session at a time: resuming another leaves this one."""
+        self._outlives_output = outlives_output
         self.name = name
         self.outbox = outbox or Outbox(side)
         self.broken = False
         """The other end is gone; nothing can be written any more."""
+        self._discards = False
+        """The other end is gone, and the wire says to go on without it."""
         self._parked = False
         self._work = trio.Event()
         self._room = trio.Event()
@@ -80,6 +91,8 @@ class Connection:
     async def run(self) -> int:
         """Serve until the host is gone and everything due is written. The process's exit status."""
         async with trio.open_nursery() as nursery:
+            for request in self._begin(self._side) if self._begin is not None else ():
+                self._carry_out(request, starting=True)
             nursery.start_soon(self._write, nursery.cancel_scope)
             await self._read()
             await self._server.host_gone(self)
@@ -92,6 +105,12 @@ class Connection:
     def follows(self, session: str) -> bool:
         """Whether this connection shows that session to its host."""
         return session in self.outbox.follows
+
+    def follow(self, session: Session, after: int | None) -> None:
+        """Show a session to the host, from after record ``after`` or from its head."""
+        if session.id not in self.outbox.follows:
+            self.outbox.follow(session, after=after)
+            self._wake()
 
     def end(self) -> None:
         """Write what is due and stop writing; for a server that shuts down."""
@@ -121,16 +140,34 @@ class Connection:
         except Exception:  # a codec's bug: this line is lost, and said; what follows may be fine
             logger.exception("the codec could not read a line")
             request = Request(None, Refusal("internal", "This line could not be read; see the agent's log"))
-        if request is None:
-            return
+        if request is not None:
+            self._carry_out(request)
+
+    def _carry_out(self, request: Request, *, starting: bool = False) -> None:
+        """Have a request's command carried out, and its outcome written."""
         session = request.session or getattr(request.command, "session", "") or self._session
         if request.refusal is not None or request.command is None:
             if request.refusal is not None:
                 self._reply(request, session, Outcome(request.refusal))
             return
-        self._server.dispatch(
-            request.command, session, lambda outcome: self._reply(request, session, outcome), by=self.name
-        )
+        if self._server.stopping:
+            return  # nothing that comes now is read any more
+
+        def reply(outcome: Outcome) -> None:
+            state = outcome.result.value if isinstance(outcome.result, Done) else None
+            if isinstance(state, SessionState) and (
+                (starting and not self._session) or (self._single and isinstance(request.command, ResumeSession))
+            ):
+                self._make_own(state.id)
+            self._reply(request, session, outcome)
+
+        self._server.dispatch(request.command, session, reply, by=self.name, peer=self)
+
+    def _make_own(self, session: str) -> None:
+        """Commands that name no session mean this one from now on; the one before is shown to its end and left."""
+        for name, follow in self.outbox.follows.items():
+            follow.leaving = follow.leaving or (self._single and name != session)
+        self._session = session
 
     def _reply(self, request: Request, session: str, outcome: Outcome) -> None:
         self.outbox.put(request, outcome, session)
@@ -165,14 +202,18 @@ class Connection:
 
     def _send_now(self) -> None:
         out = self.outbox.out
-        if not out or self.broken:
+        if not out or self.broken or self._discards:
             out.clear()
             return
         try:
             sent = self._transport.send_now(out)
         except OSError as error:
-            logger.info("the host closed its end: %s", error)
-            self.broken = True
+            if self._outlives_output and not self._discards:
+                logger.error("%s: the host reads no more, output is thrown away: %s", self._outlives_output, error)
+                self._discards = True
+            else:
+                logger.info("the host closed its end: %s", error)
+            self.broken = not self._discards
             out.clear()
             return
         del out[:sent]

@@ -27,13 +27,14 @@ class McpServers:
     Nothing runs until the first server is asked for.
     """
 
-    __slots__ = ("_manager", "_nursery", "_session", "_toolbox")
+    __slots__ = ("_manager", "_nursery", "_scope", "_session", "_toolbox")
 
     def __init__(self, session: Session, toolbox: Toolbox, nursery: trio.Nursery) -> None:
         self._session = session
         self._toolbox = toolbox
         self._nursery = nursery
         self._manager: McpManager | None = None
+        self._scope = trio.CancelScope()
 
     def add(self, command: AddMcpServer) -> str | None:
         """Begin to connect a server that the host asked for; what is wrong with the request, or None."""
@@ -50,6 +51,10 @@ class McpServers:
         for spec in specs:
             self._begin(spec)
 
+    def close(self) -> None:
+        """End the servers: the session is closed."""
+        self._scope.cancel()
+
     async def settled(self) -> None:
         """Wait until no connection is under way, or long enough."""
         with trio.move_on_after(LONGEST_WAIT):
@@ -64,8 +69,12 @@ class McpServers:
                 on_notice=self._notice,
                 on_failed=self._died,
             )
-            self._nursery.start_soon(self._manager.run)
+            self._nursery.start_soon(self._run, self._manager)
         self._manager.connect_soon(spec, self._ready, self._failed)
+
+    async def _run(self, manager: McpManager) -> None:
+        with self._scope:
+            await manager.run()
 
     def _ready(self, server: McpServer) -> None:
         self._register()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 from agentwire.codec.contract import AgentSide, Directive, Request
-from agentwire.commands import NOW, Outcome
+from agentwire.commands import LAST, NOW, Outcome
 from agentwire.log.cursor import Cursor
 from agentwire.log.errors import Gap
 from agentwire.log.record import Record
@@ -40,6 +41,8 @@ class Follow:
         self.outcomes: deque[tuple[Request, Outcome]] = deque()
         self.hold_ms: int | None = None
         """Set while a codec asked to hold this session's lines back."""
+        self.leaving = False
+        """Followed until everything it has was rendered, and not after that."""
 
     @property
     def caught_up(self) -> bool:
@@ -50,39 +53,48 @@ class Follow:
 class Outbox:
     """The bytes that are due on one connection."""
 
-    def __init__(self, side: AgentSide) -> None:
+    def __init__(self, side: AgentSide, *, feeds: Literal["turn", "session"] = "turn") -> None:
         self.side = side
+        self._feeds = feeds
         self.out = bytearray()
         self.follows: dict[str, Follow] = {}
         self.exit_status: int | None = None
         self.outcomes_written = 0
         """Grows with every outcome rendered; holds are counted from the last one."""
         self._now: deque[tuple[Request, Outcome]] = deque()
+        self._last: deque[tuple[Request, Outcome]] = deque()
+        """Outcomes that go out when nothing else is due."""
         self._unsent = 0
 
     # --- what goes in ---
 
     def follow(self, session: Session, *, after: int | None = None) -> Follow:
         """Follow a session: from after record ``after``, or (None) from its head, told of the running turn."""
+        head = session.log.seq
         if after is None:
             self.side.render(session.id, [session.opening()], self.out)
             turn = session.active
-            if turn is not None:
-                self._feed_turn(session, turn.first)
+            if self._feeds == "session":
+                self._feed(session, 0, head)
+            elif turn is not None:
+                self._feed(session, turn.first.seq - 1, head, turn.first)
+        elif after and self._feeds == "session":
+            self._feed(session, 0, after)
         follow = Follow(session, session.log.cursor(after=after))
         self.follows[session.id] = follow
         return follow
 
-    def _feed_turn(self, session: Session, first: Record) -> None:
-        """Tell the side silently of the running turn, whose first record is ``first``."""
+    def _feed(self, session: Session, after: int, until: int, first: Record | None = None) -> None:
+        """Tell the side silently what the session holds between two records, of which ``first`` is the first."""
         try:
-            cursor = session.log.cursor(after=first.seq - 1)
+            cursor = session.log.cursor(after=after)
         except Gap as gap:
-            # An ephemeral log that has forgotten the turn's beginning: the rest is still to be had.
-            self.side.feed(session.id, [first])
+            # An ephemeral log that has forgotten the beginning: the rest is still to be had.
+            if first is not None:
+                self.side.feed(session.id, [first])
             cursor = session.log.cursor(after=gap.oldest - 1)
-        while records := cursor.take():
-            self.side.feed(session.id, records)
+        while cursor.position < until and (records := cursor.take()):
+            self.side.feed(session.id, [record for record in records if record.seq <= until])
         cursor.close()
 
     def unfollow(self, session: str) -> None:
@@ -94,6 +106,9 @@ class Outbox:
     def put(self, request: Request, outcome: Outcome, session: str = "") -> None:
         """Queue an outcome at its place."""
         self._unsent += self._weight(outcome)
+        if outcome.after == LAST:
+            self._last.append((request, outcome))
+            return
         follow = self.follows.get(session)
         if follow is None or outcome.after == NOW:
             self._now.append((request, outcome))
@@ -110,7 +125,7 @@ class Outbox:
 
     def park(self, wake: Callable[[], None]) -> bool:
         """Have ``wake`` called at the next append to any followed session. False: there is something to write now."""
-        if self._now or self.out:
+        if self._now or self._last or self.out:
             return False
         for follow in self.follows.values():
             if follow.hold_ms is None and (follow.batch or follow.outcomes or not follow.cursor.park(wake)):
@@ -120,7 +135,8 @@ class Outbox:
     @property
     def drained(self) -> bool:
         """Everything that is due was rendered and taken away."""
-        return not self.out and not self._now and all(follow.caught_up for follow in self.follows.values())
+        due = self.out or self._now or self._last
+        return not due and all(follow.caught_up for follow in self.follows.values())
 
     # --- what comes out ---
 
@@ -130,6 +146,10 @@ class Outbox:
             self._write_outcome(*self._now.popleft())
         for follow in list(self.follows.values()):
             self._fill_from(follow)
+            if (follow.leaving or follow.session.closed) and follow.caught_up:
+                self.unfollow(follow.session.id)
+        if self._last and all(follow.caught_up for follow in self.follows.values()):
+            self._write_outcome(*self._last.popleft())
 
     def _fill_from(self, follow: Follow) -> None:
         while len(self.out) < AHEAD and follow.hold_ms is None and self.exit_status is None:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import logging
-from functools import cache
 from typing import TYPE_CHECKING
 
 import trio
 
 from agentwire.agent.loop import Agent
 from agentwire.agent.running import as_run
-from agentwire.agent.toolbox import Toolbox
 from agentwire.server.connection import Connection
 from agentwire.server.mcp_servers import McpServers
 from agentwire.server.outbox import Outbox
-from agentwire.server.runner import SessionRunner
+from agentwire.server.runner import ProviderFor, SessionRunner
 from agentwire.server.server import Server
 from agentwire.server.signals import ORDERLY_SECONDS, Signals
+from agentwire.server.toolboxes import toolbox_for
 from agentwire.session import Session
-from agentwire.tools import Tool, builtin_tools
 from agentwire.transport.stdio import StdioPipes, StdioTransport
 
 if TYPE_CHECKING:
     from agentwire.codec.contract import Codec
-    from agentwire.serving import Boot
+    from agentwire.provider.contract import Provider
+    from agentwire.setup import Boot, Setup
 
 logger = logging.getLogger("agentwire.serve")
 
@@ -31,57 +30,63 @@ CLOSING_SECONDS = 1.0
 """How long a provider may take to close its connections."""
 
 
-def run_stdio(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, signals: Signals) -> int:
-    """Serve the session of ``boot`` until its host is gone or a signal comes. The exit status."""
+def run_stdio(
+    setup: Setup, boot: Boot | None, codec: Codec, outbox: Outbox, pipes: StdioPipes, signals: Signals
+) -> int:
+    """Serve until the host is gone or a signal comes: the session of ``boot``, or those that the host opens.
+
+    The exit status.
+    """
     try:
-        return trio.run(_serve, boot, codec, outbox, pipes, signals, strict_exception_groups=True)
+        return trio.run(_serve, setup, boot, codec, outbox, pipes, signals, strict_exception_groups=True)
     finally:
         pipes.close()
-        boot.session.log.close()
+        if boot is not None:
+            boot.session.log.close()
 
 
-@cache
-def _builtins() -> tuple[Tool, ...]:
-    """The built-in tools hold no state of their own: one set serves every session."""
-    return tuple(builtin_tools())
-
-
-def toolbox_for(agent: object) -> Toolbox:
-    """The tools an agent brings, then the built-in ones unless it does without; of two of one name the first counts."""
-    own = list(getattr(agent, "tools", ()))
-    builtins = _builtins() if getattr(agent, "builtins", True) else ()
-    return Toolbox([*own, *builtins], spawner=getattr(agent, "spawn", None))
-
-
-def make_runner(session: Session, agent: object, nursery: trio.Nursery) -> SessionRunner:
+def make_runner(
+    session: Session, agent: object, nursery: trio.Nursery, provider_for: ProviderFor | None = None
+) -> SessionRunner:
     """A session ready to run turns of an agent."""
-    toolbox = toolbox_for(agent)
+    toolbox = toolbox_for(agent, session)
     mcp = McpServers(session, toolbox, nursery)
-    return SessionRunner(session, as_run(agent), toolbox, nursery, mcp)
+    return SessionRunner(session, as_run(agent), toolbox, nursery, mcp, provider_for)
 
 
-async def _serve(boot: Boot, codec: Codec, outbox: Outbox, pipes: StdioPipes, signals: Signals) -> int:
-    session = boot.session
-    agent = boot.agent if boot.agent is not None else Agent()
-    status = 0
+async def _serve(
+    setup: Setup, boot: Boot | None, codec: Codec, outbox: Outbox, pipes: StdioPipes, signals: Signals
+) -> int:
+    agent = setup.agent if setup.agent is not None else Agent()
     async with trio.open_nursery() as nursery:
-        server = Server(nursery)
-        runner = make_runner(session, agent, nursery)
-        server.add(runner)
+
+        def run(opened: Boot) -> SessionRunner:
+            runner = make_runner(opened.session, agent, nursery, setup.provider_for)
+            runner.mcp.configure(opened.mcp_specs)
+            return runner
+
+        server = Server(nursery, run, setup)
+        if boot is not None:
+            server.add(run(boot))
         connection = Connection(
             server,
             outbox.side,
             StdioTransport(pipes),
             max_line=codec.max_line,
-            session=session.id,
+            session=boot.session.id if boot is not None else "",
             outbox=outbox,
+            begin=codec.begin,
+            single=codec.sessions == "one",
+            outlives_output=codec.outlives_output,
         )
         server.attach(connection)
         nursery.start_soon(_stop_on_signal, signals, server, nursery.cancel_scope)
-        runner.mcp.configure(boot.mcp_specs)
         status = await connection.run()
         nursery.cancel_scope.cancel()
-    await close_provider(session)
+    for runner in server.sessions:
+        runner.session.log.close()
+    for provider in setup.providers.values():
+        await close_provider(provider)
     return status
 
 
@@ -96,12 +101,10 @@ async def _stop_on_signal(signals: Signals, server: Server, scope: trio.CancelSc
     scope.cancel()
 
 
-async def close_provider(session: Session) -> None:
-    """Close a session's provider; one that cannot be closed is said and left."""
-    if session.provider is None:
-        return
+async def close_provider(provider: Provider) -> None:
+    """Close a provider; one that cannot be closed is said and left."""
     with trio.move_on_after(CLOSING_SECONDS):
         try:
-            await session.provider.aclose()
+            await provider.aclose()
         except Exception:  # a foreign provider's trouble at the very end is nobody's exit status
-            logger.exception("the provider %s could not be closed", session.provider.name)
+            logger.exception("the provider %s could not be closed", provider.name)

@@ -10,7 +10,14 @@ from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
 from agentwire.tools.function import tool
 from agentwire.tools.output import post_process
 
-__all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "builtin_tools", "post_process", "tool"]
+__all__ = ["Tool", "ToolContext", "ToolError", "ToolResult", "builtin_tools", "delegate_tools", "post_process", "tool"]
+
+
+def delegate_tools() -> list[Tool]:
+    """The four tools for subagents that work beside the turn: start, write to, stop, list."""
+    from agentwire.tools.delegates import delegate_tools as make
+
+    return make()
 
 
 def builtin_tools() -> list[Tool]:

@@ -10,13 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import encode
 
 from agentwire.events import Category, Diff, Display, Image, ImageInput, SubagentTask, ToolSpec, Usage
 from agentwire.text import scrub
+
+
+Gate = Literal["judged", "free", "always"]
+"""Whether a person is asked about a tool's calls. ``judged``: mode, allow list and policy decide. ``free``: never.
+``always``: in every mode, whatever the allow list says, until the host has freed this very tool for good."""
 
 
 class ToolResult(Struct, omit_defaults=True):
@@ -43,6 +48,31 @@ class SubagentReport(Struct):
     text: str
     turns: int
     usage: Usage
+
+
+class Delegates(Protocol):
+    """Subagents that work beside the turn. Each method gives what the model reads, or raises :class:`ToolError`."""
+
+    @property
+    def working(self) -> bool:
+        """Some have not ended yet."""
+        ...
+
+    def dispatch(self, name: str, task: str) -> str:
+        """Start a subagent, now or when one of the places is free."""
+        ...
+
+    def message(self, run_id: str, text: str) -> str:
+        """Tell a subagent something; it reads it before its next model request."""
+        ...
+
+    def stop(self, run_id: str) -> str:
+        """End a subagent; it gives no report."""
+        ...
+
+    def list(self) -> str:
+        """Every subagent of this turn and how it is, one a line."""
+        ...
 
 
 class FileSeen(Struct, frozen=True):
@@ -100,6 +130,8 @@ class ToolContext:
         environ: Mapping[str, str] | None = None,
         output: Callable[[str, str], None] | None = None,
         spawn: Callable[[list[SubagentTask]], Awaitable[list[SubagentReport]]] | None = None,
+        delegates: Delegates | None = None,
+        call_host: Callable[[str, dict[str, Any]], Awaitable[ToolResult]] | None = None,
         call_id: str = "",
         session: str = "",
     ) -> None:
@@ -116,6 +148,9 @@ class ToolContext:
         self.output = output or (lambda delta, stream: None)
         """Live output: ``output(text, "stdout" | "stderr")``."""
         self.spawn = spawn
+        self.delegates = delegates
+        self.call_host = call_host
+        """Have the host run one of its own tools, by the host's name for it, and wait for the result."""
         self.call_id = call_id
         self.session = session
 
@@ -130,7 +165,12 @@ class Tool(ABC):
     overlaps: bool = False
     """May run beside other calls of its step (it only reads)."""
     output_limit: int = 50_000
-    """Longer output is cut in the middle; see :mod:`agentwire.tools.output`."""
+    """Longer output is cut in the middle; see :mod:`agentwire.tools.output`. 0: the output is left as it is."""
+    gate: Gate = "judged"
+    starts_subagents: bool = False
+    """Subagents are not offered it."""
+    mentions: tuple[str, ...] = ()
+    """Names of other tools in the description; they follow when those are offered under other names."""
 
     def spec(self) -> ToolSpec:
         """What the model is told."""
@@ -139,6 +179,13 @@ class Tool(ABC):
     def available(self, context: ToolContext) -> bool:
         """Whether the tool is offered in this session's present state."""
         return True
+
+    async def check(self, arguments: dict[str, Any] | None) -> str:
+        """What is wrong with the arguments (None: they are no object), for the model to read; ``""``: nothing.
+
+        Asked before anybody is asked about the call: with a problem it neither needs an approval nor runs.
+        """
+        return ""
 
     def describe(self, arguments: dict[str, Any]) -> str:
         """One line for a person; ``arguments`` may be wrong or empty, this never raises.

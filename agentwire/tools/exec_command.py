@@ -42,6 +42,7 @@ class ExecCommand(Tool):
         "Run a shell command in the workspace. The result holds its exit code and its output. It gets no input "
         "and is ended after the timeout. Prefer Read, Write, Edit, Glob and Grep where they can do the work."
     )
+    mentions = ("Read", "Write", "Edit", "Glob", "Grep")
     category = "exec"
     parameters = args.schema(  # noqa: S604 - no shell is run here, one argument is called so
         ["cmd"],

@@ -22,6 +22,7 @@ class Spawn(Tool):
         "conversation: each prompt must say all that is needed. The result holds their final answers."
     )
     category = "exec"
+    starts_subagents = True
     parameters = args.schema(
         ["tasks"],
         tasks={

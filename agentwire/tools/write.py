@@ -28,6 +28,7 @@ class Write(Tool):
         "Create a file, or replace all of its content. Missing folders are made. "
         "To change part of an existing file use Edit."
     )
+    mentions = ("Edit",)
     category = "edit"
     output_limit = 10_000
     parameters = args.schema(

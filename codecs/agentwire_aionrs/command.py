@@ -21,7 +21,7 @@ from agentwire.cli import run
 from agentwire_aionrs.wire import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
-    from agentwire.serving import ServeOptions
+    from agentwire.setup import ServeOptions
 
 NAME = "agentwire-aionrs"
 JSON_STREAM = "--json-stream"
@@ -183,7 +183,7 @@ def _options(
     """The command line completed by the configuration files; a session to resume is ours after this."""
     from agentwire.config import is_trusted, load
     from agentwire.provider import ConfigError
-    from agentwire.serving import ServeOptions
+    from agentwire.setup import ServeOptions
     from agentwire_aionrs.originals import configuration
     from agentwire_aionrs.originals.options import serve_options
 

@@ -13,7 +13,9 @@ from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessa
 from agentwire.provider import ModelRequest, acceptable, legal_id, legal_name, lenient, paired, prompt_parts
 from agentwire_anthropic.quirks import AnthropicQuirks
 
-PROVIDER = "anthropic"
+FAMILY = frozenset(("anthropic", "bedrock", "vertex"))
+"""Providers that are sent Messages blocks; what the models sign is good with all of them."""
+
 NO_TEXT = "(no text)"
 """Stands for a message without content, which the service refuses."""
 
@@ -33,15 +35,21 @@ Json = dict[str, Any]
 _MARK = {"type": "ephemeral"}
 
 
-def build(request: ModelRequest, quirks: AnthropicQuirks) -> bytes:
-    """The request as JSON. Images must have been loaded."""
+def build(request: ModelRequest, quirks: AnthropicQuirks, **head: Any) -> bytes:
+    """The request as JSON: ``head``, what is asked, and the person's own fields. Images must have been loaded.
+
+    ``head`` is what a service is told beside the question: the model, its version of the interface.
+    """
+    return lenient.encode(head | compose(request, quirks) | quirks.extra_body)
+
+
+def compose(request: ModelRequest, quirks: AnthropicQuirks) -> Json:
+    """What is asked: the fields that every service of the family takes."""
     messages = paired(request.messages)
     turns = _turns(messages)
     body: Json = {
-        "model": request.model,
         "max_tokens": request.max_tokens or quirks.max_tokens or DEFAULT_MAX_TOKENS,
         "messages": turns,
-        "stream": True,
     }
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
@@ -58,7 +66,7 @@ def build(request: ModelRequest, quirks: AnthropicQuirks) -> bytes:
             body["max_tokens"] += budget
     if quirks.prompt_caching:
         _mark(body)
-    return lenient.encode(body | quirks.extra_body)
+    return body
 
 
 def _turns(messages: Iterable[Message]) -> list[Json]:
@@ -87,7 +95,7 @@ def _blocks(message: Message) -> Iterator[Json]:
         yield from map(_part, prompt_parts(message.parts))
     elif isinstance(message, ToolMessage):
         yield _result(message)
-    elif message.items and message.provider == PROVIDER:
+    elif message.items and message.provider in FAMILY:
         yield from _verbatim(message)
     else:
         yield from _made(message)

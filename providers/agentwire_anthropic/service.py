@@ -43,7 +43,7 @@ class Anthropic(HttpService):
     def _body(self, request: ModelRequest) -> bytes:
         from agentwire_anthropic.request import build
 
-        return build(request, self._quirks)
+        return build(request, self._quirks, model=request.model, stream=True)
 
     def _reader(self, request: ModelRequest, emit: Emit) -> EventStreamReader:
         from agentwire_anthropic.stream import MessageReader

@@ -1,4 +1,4 @@
-"""Where the program and the model are. Raises :class:`ConfigError` with what to do about what is missing."""
+"""Where the program and the model are. What is missing is a :class:`Fault`."""
 
 from __future__ import annotations
 
@@ -13,23 +13,39 @@ from agentwire.provider import ConfigError
 
 MAGIC = b"GGUF"
 
-_INSTALL = "install llama.cpp (`brew install llama.cpp`, or a release of github.com/ggml-org/llama.cpp) or set binary"
+BINARY, MODEL = "binary_missing", "model_missing"
+"""Kinds of :class:`ConfigError`."""
+
+_INSTALL = (
+    "install llama.cpp (`brew install llama.cpp`, or a release of github.com/ggml-org/llama.cpp), "
+    "or set binary under [providers.llama]"
+)
+_SET_MODEL = "pass --model PATH.gguf, or set model_file under [providers.llama]"
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)", re.IGNORECASE)
 
 
+class Fault(ConfigError):
+    """What is missing in the set-up, and what to do about it."""
+
+    def __init__(self, detail: str, fix: str, kind: str) -> None:
+        super().__init__(f"{detail}: {fix}", kind)
+        self.detail = detail
+        self.fix = fix
+
+
 def find_binary(binary: str, environ: Mapping[str, str]) -> Path:
-    """The program: at a path, or by its name on ``PATH``."""
+    """The program: at a path, or by its name on ``PATH``. Raises :class:`Fault`."""
     given = os.path.expanduser(binary)
     if os.path.dirname(given):
         path = Path(given).absolute()
         if not path.is_file():
-            raise ConfigError(f"{path} is not there: {_INSTALL} under [providers.llama]")
+            raise Fault(f"{path} is not there", _INSTALL, BINARY)
         if not os.access(path, os.X_OK):
-            raise ConfigError(f"{path} is not a program that can be run: mend its mode, or set another binary")
+            raise Fault(f"{path} is not a program that can be run", "mend its mode, or set another binary", BINARY)
         return path
     found = shutil.which(given, path=environ.get("PATH", os.defpath))
     if found is None:
-        raise ConfigError(f"{binary} was not found on PATH: {_INSTALL} under [providers.llama]")
+        raise Fault(f"{binary} was not found on PATH", _INSTALL, BINARY)
     return Path(found).absolute()
 
 
@@ -39,22 +55,25 @@ def is_path(model: str) -> bool:
 
 
 def find_model(model_file: str, model: str) -> Path:
-    """The model's file: ``model_file``, or ``model`` if that is a path. It begins as a GGUF file does."""
+    """The model's file: ``model_file``, or ``model`` if that is a path. It begins as a GGUF file does.
+
+    Raises :class:`Fault`.
+    """
     given = model_file or (model if is_path(model) else "")
     if not given:
-        raise ConfigError("no model file: pass --model PATH.gguf, or set model_file under [providers.llama]")
+        raise Fault("no model file is named", _SET_MODEL, MODEL)
     path = Path(os.path.expanduser(given)).absolute()
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise ConfigError(f"the model {path} is not a file: name a GGUF file")
+            raise Fault(f"the model {path} is not a file", _SET_MODEL, MODEL)
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
     except OSError as error:
-        raise ConfigError(f"the model {path} cannot be read: {error.strerror}; set model_file to a GGUF file") from None
+        raise Fault(f"the model {path} cannot be read ({error.strerror})", _SET_MODEL, MODEL) from None
     except ValueError as error:  # a NUL in the path
-        raise ConfigError(f"the model {given!r} cannot be read: {error}; set model_file to a GGUF file") from None
+        raise Fault(f"the model {given!r} cannot be read ({error})", _SET_MODEL, MODEL) from None
     if magic != MAGIC:
-        raise ConfigError(f"the model {path} is not a GGUF file; convert it, or set model_file to one that is")
+        raise Fault(f"the model {path} is not a GGUF file", "convert it, or take one that is", MODEL)
     return path
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_DEVICES = ("dev/nvidia0", "dev/kfd", "dev/dri/renderD128")
+_DEVICES = ("dev/nvidia0", "dev/kfd")
 _PAGE = re.compile(r"page size of (\d+) bytes")
 _PAGES = re.compile(r"^Pages (free|inactive|speculative|purgeable):\s+(\d+)\.", re.MULTILINE)
 _PATIENCE = 5.0

@@ -59,8 +59,6 @@ class LlamaOptions(Struct, frozen=True, kw_only=True):
     """Bytes; of a log that has grown beyond it the older half is dropped."""
     memory_check: bool = True
     """Refuse to start a model that this machine has no memory for."""
-    defer_faults: bool = False
-    """Report a missing program or model at the first request instead of when the provider is made."""
 
     def __post_init__(self) -> None:
         try:

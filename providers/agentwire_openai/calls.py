@@ -61,6 +61,17 @@ class CallAssembler:
             call.arguments.append(function.arguments)
         self._show(call, function.arguments or "")
 
+    def complete(self, index: int, arguments: str) -> None:
+        """The whole arguments of the call last opened under ``index``: the rest is shown, if not all was streamed."""
+        call = self._by_index.get(index)
+        if call is None or not arguments:
+            return
+        said = call.arguments_text
+        if not arguments.startswith(said):
+            call.arguments = [arguments]
+        elif rest := arguments[len(said) :]:
+            self.add(CallDelta(index, None, Function(None, rest)))
+
     def finish(self) -> list[CallRef]:
         """The calls, in the model's order."""
         if all(call.index is not None for call in self.calls):

@@ -136,7 +136,7 @@ def test_questions_to_the_host_and_a_compaction_are_withdrawn() -> None:
     )
     events = [event for event, _, _ in closing_events(history)]
     assert events[:3] == [
-        HostToolCancelled("q1", CRASHED),
+        HostToolCancelled("q1", "stopped", "c1"),
         CallCancelled("c1", "crashed", CRASHED, "host__x"),
         CompactionFailed("full", CRASHED),
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentwire.events import CallArgumentsDelta, CallStarted, ReasoningDelta, Text, TextDelta, Usage
+from agentwire.events import CallArgumentsDelta, CallStarted, ReasoningDelta, RequestSent, Text, TextDelta, Usage
 from agentwire.messages import Message, UserMessage
 from agentwire.provider import Completion, ModelRequest, Provider, ProviderError, ProviderSettings, StreamEvent
 from agentwire_anthropic import provider as anthropic
@@ -45,8 +45,19 @@ class Heard:
     """Everything one request gave."""
 
     events: list[StreamEvent] = field(default_factory=list)
+    """What was heard of the reply."""
+    sent: list[RequestSent] = field(default_factory=list)
+    """What was told of the request, before anything else."""
     completion: Completion | None = None
     error: ProviderError | None = None
+
+    def hear(self, event: StreamEvent) -> None:
+        """What a provider emits."""
+        if isinstance(event, RequestSent):
+            assert not self.events
+            self.sent.append(event)
+        else:
+            self.events.append(event)
 
     @property
     def text(self) -> str:
@@ -80,7 +91,7 @@ async def converse(provider: Provider, request: ModelRequest | None = None) -> H
     """Send a request and listen to the end."""
     heard = Heard()
     try:
-        heard.completion = await provider.complete(request or ask(), heard.events.append)
+        heard.completion = await provider.complete(request or ask(), heard.hear)
     except ProviderError as error:
         heard.error = error
     finally:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -27,11 +28,17 @@ ANTHROPIC = chunks_of(CASES["S-a19"]["input"])
 
 async def test_cancelling_closes_the_connection() -> None:
     async with chunk_server(Answer([TEXT], end=HANG)) as server:
-        provider, heard = make("openai", server.url), trio.Event()
+        provider, heard, said = make("openai", server.url), Heard(), trio.Event()
+
+        def emit(event: Any) -> None:
+            heard.hear(event)
+            if heard.text:
+                said.set()
+
         with trio.fail_after(10):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(provider.complete, ask(), lambda event: heard.set())
-                await heard.wait()
+                nursery.start_soon(provider.complete, ask(), emit)
+                await said.wait()
                 nursery.cancel_scope.cancel()
             await server.requests[0].closed.wait()
         await provider.aclose()
@@ -256,7 +263,7 @@ async def test_nothing_is_left_behind_when_a_reply_is_given_up(bad: bytes) -> No
             provider = make("openai", server.url)
             with trio.fail_after(10):
                 with pytest.raises(ProviderError):
-                    await provider.complete(ask(), heard.events.append)
+                    await provider.complete(ask(), heard.hear)
                 await server.requests[0].closed.wait()
             assert heard.text == "ok"
             gc.collect()
@@ -284,7 +291,7 @@ sys.meta_path.insert(0, Watch())
 async def main():
     service = provider.create(ProviderSettings(base_url="http://127.0.0.1:9"))
     try:
-        await service.complete(ModelRequest("m", [UserMessage([Text("x")])]), print)
+        await service.complete(ModelRequest("m", [UserMessage([Text("x")])]), lambda event: None)
     except ProviderError as error:
         print(error.kind)
     await service.aclose()

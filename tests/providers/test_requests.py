@@ -35,7 +35,7 @@ def openai(request: ModelRequest, field: str = "max_tokens", **options: Any) -> 
 
 
 def anthropic(request: ModelRequest, **options: Any) -> Json:
-    body = build_anthropic(request, AnthropicQuirks(**options))
+    body = build_anthropic(request, AnthropicQuirks(**options), model=request.model, stream=True)
     assert b"\n" not in body
     decoded: Json = json.loads(body.decode("utf-8"))
     return decoded

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from conversing import ask, converse
+from conversing import Heard, ask, converse
 from trio.testing import MockClock
 
 from agentwire.events import CallRef, Text, TextDelta, Usage
@@ -91,11 +91,11 @@ async def test_steps_in_their_order(tmp_path: Path, autojump_clock: MockClock) -
 
 async def test_delays_come_before_every_piece_and_can_be_cancelled(tmp_path: Path, autojump_clock: MockClock) -> None:
     provider = script(tmp_path, {"text": "a b c", "delay_ms": 1000}, {"text": "next"})
-    said: list[Any] = []
+    heard = Heard()
     with trio.move_on_after(2.5) as scope:
-        await provider.complete(ask(), said.append)
+        await provider.complete(ask(), heard.hear)
     assert scope.cancelled_caught
-    assert [event.text for event in said] == ["a", " b"]
+    assert heard.text == "a b"
     assert (await converse(provider)).text == "next"
 
 
@@ -197,8 +197,8 @@ async def test_others_get_their_turn_in_a_long_reply(tmp_path: Path) -> None:
 
 
 async def test_it_is_quick_enough_to_measure_others_with(tmp_path: Path) -> None:
-    provider, said = script(tmp_path, {"chunks": ["piece"] * 100_000}), list[Any]()
+    provider, heard = script(tmp_path, {"chunks": ["piece"] * 100_000}), Heard()
     began = time.thread_time()
-    await provider.complete(ask(), said.append)
-    assert len(said) == 100_000
+    await provider.complete(ask(), heard.hear)
+    assert len(heard.events) == 100_000
     assert (time.thread_time() - began) / 100_000 < 20e-6

@@ -90,8 +90,9 @@ async def test_s_a05_first_text_before_the_second_chunk() -> None:
         return first.wait() if number == 1 else None
 
     def emit(event: Any) -> None:
-        heard.events.append(event)
-        first.set()
+        heard.hear(event)
+        if heard.text:
+            first.set()
 
     async with chunk_server(Answer(chunks_of(case["input"]), before_chunk=before)) as server:
         provider = make("openai", server.url)

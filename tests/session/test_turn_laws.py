@@ -129,7 +129,7 @@ async def play(replies, policy, moves, workspace: Path) -> World:
             await trio.sleep(pause)
             questions = world.session.approvals.open
             if move == "gone":
-                world.server.sessions["s"].host_gone()
+                world.server.sessions.get("s").host_gone()
             elif not isinstance(move, str):
                 world.send(move)
             elif questions:
@@ -141,7 +141,7 @@ async def play(replies, policy, moves, workspace: Path) -> World:
                 }
                 assert isinstance(world.send(answers[move]).result, Done)
         await trio.sleep(5)
-        world.server.sessions["s"].host_gone()
+        world.server.sessions.get("s").host_gone()
         await trio.sleep(200)
         if world.session.active is not None:
             world.send(Stop())

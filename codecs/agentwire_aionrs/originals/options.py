@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from agentwire.config import Config
 from agentwire.provider import ConfigError
-from agentwire.serving import DEFAULT_PROVIDER, ServeOptions
+from agentwire.setup import DEFAULT_PROVIDER, ServeOptions
 from agentwire_aionrs.originals.configuration import Configuration, Profile, Service, Table
 
 BUILT_IN: Final = ("anthropic", "openai", "bedrock", "vertex")

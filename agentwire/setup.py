@@ -1,0 +1,397 @@
+"""From options to sessions: what the command line, the environment and the configuration files come to.
+
+Plain code without an event loop. A server of a wire whose sessions open by command asks for each with
+:meth:`Setup.open` and its kin; one that has its session from the start uses :meth:`Setup.at_start`. Configuration is
+read anew for each session, for each may have a workspace of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from agentwire import registry
+from agentwire.commands import Check, ForkSession, OpenSession, Prompt, SessionState
+from agentwire.config import Config, Loaded, combine, load
+from agentwire.events import Notice
+from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
+from agentwire.opening import fork_session, open_session
+from agentwire.policy import Policy
+from agentwire.provider.contract import ConfigError, Provider, ProviderSettings
+from agentwire.session import Session
+from agentwire.settings import COMPACTION_LEVELS, SessionSettings
+from agentwire.tools.secret_variables import hide
+from agentwire.store import JournalError, SessionNotFound, SessionStore, StoreError, new_session_id
+
+
+logger = logging.getLogger("agentwire.setup")
+
+DEFAULT_PROVIDER = "anthropic"
+
+TIME_LIMITS = ("connect_timeout", "silence_timeout")
+"""Options that every provider has: seconds to connect, and seconds without a byte."""
+
+NO_PROVIDER = "No provider is configured: pass --provider NAME, or set `provider` in agentwire.toml."
+DAMAGED = "The stored history of session '{session}' cannot be read ({why}); it was put aside and begins anew."
+
+
+class ServeOptions(Struct, omit_defaults=True):
+    """What the command line says. Empty means "not said": the configuration files, then defaults, decide."""
+
+    codec: str = "aionrs"
+    codec_options: dict[str, Any] = {}
+    """Options of the codec's own, given to its agent side as keywords."""
+    provider: str = ""
+    model: str = ""
+    models: dict[str, str] = {}
+    """Models that sessions may ask for, and the provider that serves each; empty: any model, from the one provider."""
+    max_tokens: int | UnsetType = UNSET
+    max_turns: int | UnsetType = UNSET
+    """Model calls per turn; 0 is no limit."""
+    base_url: str = ""
+    api_key: str = ""
+    system_prompt: str = ""
+    agents: dict[str, str] = {}
+    """Agents that a prompt may name: system prompts by name."""
+    max_bad_calls: int = 0
+    """Badly written calls that are put back to the model in one turn before it is given up; 0: as the agent says."""
+    auto_approve: bool = False
+    workspace: str = ""
+    session_id: str | None = None
+    resume: str | None = None
+    fork_session: bool = False
+    allow: tuple[str, ...] = ()
+    confine: bool = False
+    ephemeral: bool = False
+    trust_workspace: bool = False
+    thinking: str = ""
+    thinking_budget: int = 0
+    effort: str = ""
+    compaction: str = ""
+    image_input: str = ""
+    context_window: int = 0
+    """Tokens that the model can read; 0: not known."""
+    log_level: str = "warning"
+    provider_options: dict[str, Any] = {}
+    provider_required: bool = False
+    """A provider must be named by option or configuration; there is no default."""
+    extra: Config | None = None
+    """Settings of the originals' own configuration files, under those of ``agentwire.toml``."""
+    notices: tuple[str, ...] = ()
+    """What the person at the host should know of how these options came to be."""
+
+
+class Boot(Struct):
+    """A session that is open, and what its agent needs to run."""
+
+    session: Session
+    agent: Any
+    mcp_specs: list[McpServerSpec]
+
+
+class _Place(Struct):
+    """A workspace with its configuration."""
+
+    workspace: Path
+    config: Config
+    notice: str
+
+
+class Setup:
+    """What a server serves with: options, policy, agent; where its sessions and providers come from.
+
+    Every method that opens something raises :class:`~agentwire.provider.contract.ConfigError` or
+    :class:`~agentwire.store.StoreError`, with one line for a person. Making one raises ``ConfigError`` for something
+    that is no agent.
+    """
+
+    def __init__(self, options: ServeOptions, policy: Policy, agent: Any = None) -> None:
+        if agent is not None:
+            _check_agent(agent)
+        self.options = options
+        self.policy = policy
+        self.agent = agent
+        self.store = SessionStore.default(os.environ)
+        self.providers: dict[str, Provider] = {}
+        """Those made so far; sessions with the same settings share one."""
+        self._told: set[str] = set()
+
+    # --- sessions ---
+
+    def at_start(self) -> Boot:
+        """Open the session that the options ask for: a new one, a resumed one or a fork."""
+        options = self.options
+        return self._boot(
+            OpenSession(id="" if options.session_id is None else options.session_id),
+            given_id=options.session_id,
+            resume=options.resume,
+            fork=options.fork_session,
+        )
+
+    def open(self, command: OpenSession) -> Boot:
+        """Open a new session as a command asks for it."""
+        return self._boot(command, given_id=command.id or None)
+
+    def resume(self, session: str, workspace: str = "") -> Boot:
+        """Take up a stored session; ``latest``: the newest created in the workspace."""
+        return self._boot(OpenSession(workspace=workspace), resume=session)
+
+    def take_up(self, prompt: Prompt) -> Boot:
+        """Open the session that a prompt names: stored if there is one of that name, else a new one."""
+        name = prompt.session or new_session_id()
+        if not prompt.session or self.options.ephemeral:
+            return self.open(OpenSession(id=name))
+        try:
+            return self.resume(name)
+        except SessionNotFound:
+            return self.open(OpenSession(id=name))
+        except JournalError as error:
+            if self.policy.damaged_journal != "reset":
+                raise
+            text = DAMAGED.format(session=name, why=error.message)
+            self.store.put_aside(name)
+        boot = self.open(OpenSession(id=name))
+        logger.warning("%s", text)
+        boot.session.append(Notice(text, "warning"))
+        return boot
+
+    def fork(self, source: Session, command: ForkSession) -> Boot:
+        """Open a copy of a session of this process."""
+        place = self._place(str(source.workspace))
+        session = fork_session(self.store, source, command.id or new_session_id())
+        return Boot(session, self.agent, self._mcp_specs(place.config)[0])
+
+    def stored(self) -> list[SessionState]:
+        """The sessions that have a journal, newest first."""
+        return [
+            SessionState(
+                info.id, info.model, open=False, workspace=info.workspace, created=info.created, modified=info.modified
+            )
+            for info in self.store.list()
+            if not info.problem
+        ]
+
+    # --- models ---
+
+    def provider_for(self, model: str, workspace: Path) -> tuple[Provider | None, str]:
+        """The provider that serves ``model`` (``NAME/MODEL`` names it), and the model's name there.
+
+        Raises :class:`ConfigError` (kind ``model``) if models are configured and this is none of them.
+        """
+        return self._provider(self._place(str(workspace)).config, model)
+
+    # --- checks ---
+
+    def checks(self) -> list[Check]:
+        """Look at the set-up: configuration, provider, sessions directory, MCP servers. Starts nothing."""
+        found = []
+        try:
+            place = self._place("")
+            found.append(Check("config", "ok", "the configuration files can be read"))
+        except ConfigError as error:
+            return [Check("config", "fail", str(error))]
+        try:
+            provider, model = self._provider(place.config, "")
+            name = provider.name if provider else "the agent's own"
+            found.append(Check("provider", "ok", f"{name}, model {model or 'not named'}"))
+            for check in getattr(provider, "checks", list)():
+                text = f"{check.detail}; {check.fix}" if check.fix else check.detail
+                found.append(Check(check.name, check.status, text))
+        except ConfigError as error:
+            found.append(Check(error.kind or "provider", "fail", str(error)))
+        found.append(self._check_store())
+        found += [Check("mcp", "warn", problem) for problem in self._mcp_specs(place.config)[1]]
+        return found
+
+    def _check_store(self) -> Check:
+        directory = self.store.directory
+        try:
+            self.store.list()
+        except StoreError as error:
+            return Check("sessions", "fail", error.message)
+        there = next(path for path in (Path(directory), *Path(directory).parents) if path.exists())
+        if os.access(there, os.W_OK):
+            return Check("sessions", "ok", f"kept in {directory}")
+        return Check("sessions", "fail", f"{there} cannot be written to: sessions would not be kept")
+
+    def plan(self) -> dict[str, Any]:
+        """How the model would be run: what its provider says, or just which it is. Starts nothing."""
+        provider, model = self._provider(self._place("").config, "")
+        told: dict[str, Any] = provider.plan() if provider is not None and hasattr(provider, "plan") else {}
+        return {"provider": provider.name if provider else "", "model": model, **told}
+
+    # --- how ---
+
+    def _boot(
+        self, command: OpenSession, *, given_id: str | None = None, resume: str | None = None, fork: bool = False
+    ) -> Boot:
+        place = self._place(command.workspace)
+        provider, model = self._provider(place.config, command.model)
+        specs, problems = self._mcp_specs(place.config)
+        session = open_session(
+            self.store,
+            self._settings(place, command, provider, model),
+            self.policy,
+            provider,
+            session_id=given_id,
+            resume=resume,
+            fork=fork,
+            mcp=bool(place.config.mcp_servers),
+            ephemeral=command.ephemeral or self.options.ephemeral,
+        )
+        for text in [*self.options.notices, *problems, *filter(None, [place.notice])]:
+            if text not in self._told:
+                logger.warning("%s", text)
+            self._told.add(text)
+            session.append(Notice(text, "warning"))
+        return Boot(session, self.agent, specs)
+
+    def _place(self, given: str) -> _Place:
+        workspace = _workspace(given or self.options.workspace)
+        loaded: Loaded = load(workspace, os.environ, trust=self.options.trust_workspace)
+        config = loaded.config if self.options.extra is None else combine(self.options.extra, loaded.config)
+        return _Place(workspace, config, loaded.notice)
+
+    @staticmethod
+    def _mcp_specs(config: Config) -> tuple[list[McpServerSpec], list[str]]:
+        """The MCP servers of the configuration files, and what is wrong with those that are left out."""
+        specs, problems = [], []
+        for name, table in config.mcp_servers.items():
+            try:
+                specs.append(from_config(name, table))
+            except McpSpecError as error:
+                problems.append(f"MCP server '{name}' is left out: {error}")
+        return specs, problems
+
+    def _provider(self, config: Config, asked: str) -> tuple[Provider | None, str]:
+        """The provider for a model that a host asked for (``""``: the default one), and the model's name."""
+        agent, options = self.agent, self.options
+        own = getattr(agent, "provider", None)
+        default = options.model or getattr(agent, "model", "") or config.model
+        if own is not None and not isinstance(own, str):
+            self.providers[own.name] = own
+            return own, asked or default or own.model
+        if agent is not None and not hasattr(agent, "provider"):
+            return None, asked or default
+        name = options.provider or own or config.provider
+        name, model = self._serving(config, asked, name or ("" if options.provider_required else DEFAULT_PROVIDER))
+        if not name:
+            raise ConfigError(NO_PROVIDER, "config_missing")
+        provider = self._make(config, name, model or default)
+        return provider, model or default or provider.model
+
+    def _serving(self, config: Config, asked: str, default: str) -> tuple[str, str]:
+        """Who serves a model that was asked for, and what it is called there."""
+        if not asked:
+            return default, ""
+        prefix, slash, rest = asked.partition("/")
+        if slash and rest and (prefix == default or prefix in config.providers or prefix in self.options.models.values()):
+            return prefix, rest
+        known = dict(self.options.models)
+        for name, table in config.providers.items():
+            known.update(dict.fromkeys(map(str, table.get("models", ())), name))
+        if known and asked not in known:
+            raise ConfigError(f"No configured provider serves the model '{asked}'", "model")
+        return known.get(asked, default), asked
+
+    def _make(self, config: Config, name: str, model: str) -> Provider:
+        options = self.options
+        quirks = dict(config.providers.get(name, {}))
+        quirks.pop("models", None)
+        configured_url, configured_key = str(quirks.pop("base_url", "")), str(quirks.pop("api_key", ""))
+        main = name == (options.provider or name)
+        base_url = (options.base_url if main else "") or configured_url
+        api_key = (options.api_key if main else "") or configured_key
+        quirks.update(options.provider_options)
+        limits = {limit: _seconds(limit, quirks.pop(limit)) for limit in TIME_LIMITS if limit in quirks}
+        key = repr((name, model, base_url, api_key, sorted(quirks.items(), key=str), limits))
+        provider = self.providers.get(key)
+        if provider is None:
+            try:
+                plugin = registry.load_provider(name)
+            except registry.UnknownName as error:
+                raise ConfigError(str(error)) from None
+            hide(plugin.secrets)
+            provider = self.providers[key] = plugin.create(
+                ProviderSettings(
+                    model=model, base_url=base_url, api_key=api_key, environ=os.environ, options=quirks, **limits
+                )
+            )
+        return provider
+
+    def _settings(
+        self, place: _Place, command: OpenSession, provider: Provider | None, model: str
+    ) -> SessionSettings:
+        options, config = self.options, place.config
+        thinking = options.thinking or config.thinking
+        if thinking not in ("", "enabled", "disabled"):
+            raise ConfigError(f"Invalid --thinking value: {thinking}. Expected 'enabled' or 'disabled'.")
+        compaction = (options.compaction or config.compaction or "safe").lower()
+        if compaction not in COMPACTION_LEVELS:
+            raise ConfigError(f"Invalid --compaction value: {compaction}. Expected one of off, safe, full.")
+        mode = "yolo" if options.auto_approve else (config.mode or "default")
+        if mode not in ("default", "auto_edit", "yolo"):
+            raise ConfigError(f"Invalid mode: {mode}. Expected one of default, auto_edit, yolo.")
+        image_input = options.image_input or config.image_input or "unknown"
+        if image_input not in ("supported", "unsupported", "unknown"):
+            raise ConfigError(f"Invalid image_input: {image_input}. Expected one of supported, unsupported, unknown.")
+        effort = options.effort or config.effort
+        if effort and provider is not None and effort not in provider.effort_levels:
+            levels = ", ".join(provider.effort_levels) or "none"
+            raise ConfigError(f"Invalid --effort value: {effort}. Provider '{provider.name}' knows: {levels}.")
+        max_tokens = options.max_tokens if options.max_tokens is not UNSET else (config.max_tokens or UNSET)
+        return SessionSettings(
+            workspace=str(place.workspace),
+            model=model,
+            max_tokens=max_tokens,
+            max_steps=(config.max_turns or UNSET) if options.max_turns is UNSET else options.max_turns,
+            system_prompt=command.system_prompt or options.system_prompt or config.system_prompt,
+            mode=mode,  # type: ignore[arg-type]  # checked above
+            allow=frozenset((*options.allow, *config.allow)),
+            confine=options.confine or config.confine,
+            image_input=image_input,  # type: ignore[arg-type]  # checked above
+            thinking=thinking,  # type: ignore[arg-type]  # checked above
+            thinking_budget=options.thinking_budget or config.thinking_budget or 10_000,
+            effort=effort,
+            compaction=compaction,  # type: ignore[arg-type]  # checked above
+            builtins=command.builtins,
+            subagents=command.subagents,
+            host_permissions=command.host_permissions,
+            agents=options.agents,
+            max_bad_calls=options.max_bad_calls,
+            context_window=options.context_window or config.context_window,
+        )
+
+
+def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
+    """Open the session that the options ask for. Raises :class:`ConfigError` or :class:`StoreError`."""
+    return Setup(options, policy, agent).at_start()
+
+
+def _check_agent(agent: Any) -> None:
+    from agentwire.agent.running import as_run
+
+    try:
+        as_run(agent)
+    except TypeError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _workspace(given: str) -> Path:
+    try:
+        path = Path(given or os.getcwd())
+        if path.is_dir():
+            return path.resolve()
+    except OSError as error:
+        raise ConfigError(f"Workspace '{given[:200]}' cannot be used: {error.strerror}") from None
+    raise ConfigError(f"Workspace '{given}' is not a directory")
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise ConfigError(f"{name} must be a number of seconds above 0, not {value!r}")
