@@ -54,8 +54,9 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
 def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[signal.Signals]) -> int:
     try:
         codec = registry.load_codec(options.codec)
+        _check_options(codec, options.codec_options)
         side = codec.agent(**options.codec_options)
-    except registry.UnknownName as error:
+    except (registry.UnknownName, ConfigError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return USAGE
     except Exception as error:  # a foreign codec that cannot be loaded: no wire to tell the host on
@@ -74,6 +75,18 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[
     if boot is not None and not _greet(boot, outbox, pipes):
         return 0
     return _run(setup, boot, codec, outbox, pipes, stopping)
+
+
+def _check_options(codec: Codec, given: dict[str, Any]) -> None:
+    """Raise :class:`ConfigError` for an option that the codec does not have."""
+    if given:
+        from inspect import Parameter, signature
+
+        known = signature(codec.agent).parameters
+        unknown = [name for name in given if name not in known]
+        if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values()):
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise ConfigError(f"The codec '{codec.name}' has no option '{unknown[0]}'; {has}")
 
 
 def _greet(boot: Boot, outbox: Outbox, pipes: StdioPipes) -> bool:

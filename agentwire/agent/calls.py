@@ -114,14 +114,14 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def plan(turn: Turn, ref: CallRef, barred: str = "") -> PlannedCall:
-    """Find the tool of a call and show the call (``CallReady``). ``barred``: why it will not run."""
+def plan(turn: Turn, ref: CallRef) -> PlannedCall:
+    """Find the tool of a call and show the call (``CallReady``)."""
     arguments = parse_arguments(ref.arguments_text)
     tool = turn.toolbox.find(ref.name)
     category: Category = tool.category if tool else "exec"
     call = PlannedCall(ref, tool, arguments or {}, category)
     call.malformed = not ref.name or arguments is None
-    why = barred or ("" if ref.name else MALFORMED_NAME)
+    why = "" if ref.name else MALFORMED_NAME
     if arguments is None and turn.session.settings.max_bad_calls:
         why = why or MALFORMED_ARGUMENTS.format(name=ref.name)
     if not why and tool is not None and not _ask_tool(tool, tool.available, False, _context(turn, call)):

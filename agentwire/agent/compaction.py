@@ -26,7 +26,7 @@ from agentwire.events import (
     Text,
     Usage,
 )
-from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from agentwire.messages import Message, ToolMessage, UserMessage
 from agentwire.provider.contract import ModelRequest, Provider, ProviderError, StreamEvent
 from agentwire.tools.output import truncate
 
@@ -141,7 +141,9 @@ def _told(message: Message, longest: int) -> str:
 
 
 def _text_of(message: UserMessage) -> str:
-    return "\n".join(part.text if isinstance(part, Text) else f"({type(part).__name__.lower()})" for part in message.parts)
+    return "\n".join(
+        part.text if isinstance(part, Text) else f"({type(part).__name__.lower()})" for part in message.parts
+    )
 
 
 async def compact(turn: Turn, provider: Provider, reason: Reason, window: int) -> bool:
@@ -164,6 +166,7 @@ async def compact(turn: Turn, provider: Provider, reason: Reason, window: int) -
         if problem:
             turn.say(CompactionFailed(reason, problem))
     if problem:
+        turn.can_compact = False  # or each of the turn's steps would try in vain
         return False
     requests = [message for message in messages[:cut] if isinstance(message, UserMessage)]
     text = f"{HEADING}\n\n{summary}"

@@ -13,14 +13,19 @@ import msgspec
 import trio
 from msgspec import UNSET, Raw, UnsetType
 
+from agentwire.agent.calls import PlannedCall
+from agentwire.agent.compaction import compact, is_due
+from agentwire.agent.guard import FailureGuard
 from agentwire.agent.prompt import system_prompt
 from agentwire.agent.retry import error_info, schedule
-from agentwire.agent.subagents import run_subagents
+from agentwire.agent.subagents import delegation, run_subagents
 from agentwire.events import (
     CallArgumentsDelta,
     CallRef,
     CallStarted,
     ErrorInfo,
+    Notice,
+    Parked,
     SubagentTask,
     TextDelta,
     Usage,
@@ -32,6 +37,12 @@ from agentwire.tools.function import tool
 if TYPE_CHECKING:
     from agentwire.agent.turn import Turn
 
+NO_PROGRESS = (
+    "Tool execution repeatedly failed without making progress. Review the latest tool errors and try again after "
+    "resolving the blocker."
+)
+NOT_RUN = "Not run: no tools were offered for this last answer"
+PUT_BACK = "The model wrote a tool call badly ({names}); it was put back to it."
 STEP_LIMIT = "Stopped after reaching the turn budget before the model produced a final answer."
 NO_ANSWER = "The model finished without visible answer text after one retry."
 MALFORMED_ROUNDS = 3
@@ -72,56 +83,79 @@ class Agent:
         """Answer one user input."""
         settings = turn.session.settings
         limit = self.max_steps if settings.max_steps is UNSET else settings.max_steps
-        turn.instructions = settings.system_prompt or self.system_prompt
+        turn.instructions = _named(turn) or settings.system_prompt or self.system_prompt
         if not turn.instructions:
             # Once a turn, not once a step: the prompt stays the same, and so does the service's cache of it.
             turn.instructions = await trio.to_thread.run_sync(system_prompt, turn.session.workspace)
-        await self._answer(turn, limit, self.max_tokens)
+        if not turn.session.policy.delegates:
+            return await self._answer(turn, limit, self.max_tokens)
+        async with delegation(turn, self._answer_beside):
+            await self._answer(turn, limit, self.max_tokens)
 
     async def spawn(self, turn: Turn, tasks: list[SubagentTask]) -> list[SubagentReport]:
         """Run subagents for ``turn``, side by side; used by the Spawn tool."""
         return await run_subagents(turn, tasks, self._answer)
 
+    async def _answer_beside(self, turn: Turn, limit: int, max_tokens: int | UnsetType) -> None:
+        """Answer as a delegate: it is told things while it works, and its replies are as long as the agent's own."""
+        await self._answer(turn, limit, self.max_tokens if max_tokens is UNSET else max_tokens)
+
     async def _answer(self, turn: Turn, limit: int, max_tokens: int | UnsetType) -> None:
-        malformed = empty = 0
+        policy = turn.session.policy
+        if policy.failing_calls == "guard":
+            turn.guard = FailureGuard()
+        bad, empty, last = BadCalls(turn), 0, ""
         while True:
             if limit and turn.steps >= limit:
-                return self._limit_reached(turn)
-            completion = await self._step(turn, limit, max_tokens, tools=empty < EMPTY_BEFORE_FINAL)
-            if completion is None:
+                return await self._at_limit(turn, limit, max_tokens)
+            completion = await self._step(turn, limit, max_tokens, tools=not last, bad=bad)
+            if completion is None or bad.too_many():
                 return None
-            if completion.calls:
-                malformed = malformed + 1 if all(not call.name for call in completion.calls) else 0
-                if malformed >= MALFORMED_ROUNDS:
-                    return turn.fail(ErrorInfo("provider_error", MALFORMED.format(n=malformed)))
+            if completion.calls and not last:
                 empty = 0
+                if turn.guard is not None and turn.guard.hopeless:
+                    last = NO_PROGRESS
                 turn.take_joined()
                 continue
-            if turn.take_joined():
+            if await _something_joined(turn):
+                last = ""
+                if turn.guard is not None:
+                    turn.guard = FailureGuard()
                 continue
-            if completion.text.strip() or turn.session.policy.empty_answer == "end":
+            if completion.text.strip() or (not last and policy.empty_answer == "end"):
                 return None
             empty += 1
-            if empty > EMPTY_BEFORE_FINAL:
-                return turn.fail(ErrorInfo("provider_error", NO_ANSWER, retryable=True))
+            if last:
+                return turn.fail(ErrorInfo("provider_error", last, retryable=last == NO_ANSWER))
+            if empty >= EMPTY_BEFORE_FINAL:
+                last = NO_ANSWER
 
-    def _limit_reached(self, turn: Turn) -> None:
-        turn.limit_reached = True
+    async def _at_limit(self, turn: Turn, limit: int, max_tokens: int | UnsetType) -> None:
+        if turn.session.policy.step_limit == "one_more":
+            completion = await self._step(turn, limit, max_tokens, tools=False)
+            if completion is None or not completion.calls:
+                return
+        turn.limit = "steps"
         if turn.session.policy.step_limit == "error":
             turn.fail(ErrorInfo("provider_error", STEP_LIMIT))
 
-    async def _step(self, turn: Turn, limit: int, max_tokens: int | UnsetType, *, tools: bool) -> Completion | None:
-        """One model call and the calls it makes. None: it failed, and the turn says so."""
+    async def _step(
+        self, turn: Turn, limit: int, max_tokens: int | UnsetType, *, tools: bool, bad: BadCalls | None = None
+    ) -> Completion | None:
+        """One model call and the calls it makes, which without ``tools`` are not run.
+
+        None: it failed, and the turn says so.
+        """
         provider = turn.session.provider
         if provider is None:
             turn.fail(ErrorInfo("config_error", "No provider is configured for this agent."))
             return None
         turn.begin_step(limit)
-        completion = await _complete(turn, provider, self._request(turn, max_tokens, tools=tools))
+        completion = await _complete(turn, provider, lambda: self._request(turn, max_tokens, tools=tools))
         if completion is None:
             return None
         calls, items = _own_ids(turn, completion)
-        planned = [turn.plan(call) for call in calls]
+        planned = [turn.plan(call) for call in calls] if tools else []
         turn.finish_step(
             text=completion.text,
             reasoning=completion.reasoning,
@@ -131,8 +165,12 @@ class Agent:
             provider=provider.name,
             items=items,
         )
+        if not tools:
+            turn.close_calls("stopped", NOT_RUN, NOT_RUN)
         if planned:
             await turn.run_calls(planned)
+            if bad is not None:
+                bad.count(planned)
         return completion
 
     def _request(self, turn: Turn, max_tokens: int | UnsetType, *, tools: bool) -> ModelRequest:
@@ -152,6 +190,54 @@ class Agent:
             effort=session.model.effort,
             session=session.id,
         )
+
+
+def _named(turn: Turn) -> str:
+    """The instructions of the agent that the prompt named, or of the first one; ``""`` if the session has none."""
+    agents = turn.session.settings.agents
+    return agents.get(turn.agent, "") if turn.agent else next(iter(agents.values()), "")
+
+
+async def _something_joined(turn: Turn) -> bool:
+    """Whether there is more to answer: what the user added, or the report of a subagent, which is waited for."""
+    if turn.take_joined():
+        return True
+    if turn.delegates is None or not turn.delegates.working:
+        return False
+    turn.say(Parked())
+    while turn.delegates.working:
+        await turn.news.wait()
+        if turn.take_joined():
+            return True
+    return False
+
+
+class BadCalls:
+    """Counts the steps of a turn in which the model wrote a call badly, and says when it is to be given up."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._bound = turn.session.settings.max_bad_calls
+        self._steps = self._in_a_row = 0
+
+    def count(self, calls: Sequence[PlannedCall]) -> None:
+        """These are a step's calls. With a bound set, the person at the host is told of each one put back."""
+        badly = [call for call in calls if call.malformed]
+        self._steps += bool(badly)
+        self._in_a_row = self._in_a_row + 1 if all(not call.ref.name for call in calls) else 0
+        if badly and 0 < self._bound >= self._steps:
+            names = ", ".join(repr(call.ref.name) for call in badly)
+            self._turn.say(Notice(PUT_BACK.format(names=names), "warning"))
+
+    def too_many(self) -> bool:
+        """Whether the turn ends here; then it says so."""
+        if self._bound:
+            if self._steps > self._bound:
+                self._turn.limit = "bad_calls"
+            return self._steps > self._bound
+        if self._in_a_row >= MALFORMED_ROUNDS:
+            self._turn.fail(ErrorInfo("provider_error", MALFORMED.format(n=self._in_a_row)))
+        return self._in_a_row >= MALFORMED_ROUNDS
 
 
 class _Stream:
@@ -193,23 +279,32 @@ class _Stream:
         return own
 
 
-async def _complete(turn: Turn, provider: Provider, request: ModelRequest) -> Completion | None:
-    """Send a request, again if that is right. None: the failure stands and was told."""
+async def _complete(turn: Turn, provider: Provider, make: Callable[[], ModelRequest]) -> Completion | None:
+    """Send a request, again if that is right. None: the failure stands and was told.
+
+    A history that has grown too long is compacted: once before, if the window is known, and once when the service
+    says so; then the request is made anew.
+    """
     attempt = 0
+    window = turn.session.settings.context_window
+    request = make()
+    due = window and turn.can_compact and is_due(request, turn.counted, window)
+    if due and await compact(turn, provider, "preflight", window):
+        request = make()
+    compacted = False
     while True:
         stream = _Stream(turn)
         answered = False
+        retry = None
         try:
             completion = await provider.complete(request, stream)
             answered = True
         except ProviderError as error:
+            failure = error
             attempt += 1
             if error.usage is not UNSET:
                 stream.usage = error.usage
             retry = schedule(error, attempt, shown=stream.shown)
-            if retry is None:
-                turn.fail(error_info(error))
-                return None
         else:
             turn.stream_ids = stream.ids
             return completion
@@ -217,8 +312,20 @@ async def _complete(turn: Turn, provider: Provider, request: ModelRequest) -> Co
             # Also when stopped: what the service has counted so far is the turn's.
             if not answered and stream.usage is not UNSET:
                 turn.add_usage(stream.usage)
-        turn.retry(retry)
-        await trio.sleep(retry.delay_ms / 1000)
+        if retry is not None:
+            turn.retry(retry)
+            await trio.sleep(retry.delay_ms / 1000)
+        elif (
+            failure.kind == "context"
+            and not compacted
+            and not stream.shown
+            and (await compact(turn, provider, "context_overflow", window))
+        ):
+            compacted = True
+            request = make()
+        else:
+            turn.fail(error_info(failure))
+            return None
 
 
 def _own_ids(turn: Turn, completion: Completion) -> tuple[list[CallRef], list[Raw]]:

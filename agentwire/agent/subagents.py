@@ -125,7 +125,9 @@ class Delegation:
             self._start(delegate)
             return f"Subagent '{name}' works on it as {delegate.run_id}. You will get its report when it is done."
         self._turn.say(SubagentQueued(delegate.run_id, name, task, len(waiting) + 1))
-        return f"Subagent '{name}' waits for a free place as {delegate.run_id}. You will get its report when it is done."
+        return (
+            f"Subagent '{name}' waits for a free place as {delegate.run_id}. You will get its report when it is done."
+        )
 
     def message(self, run_id: str, text: str) -> str:
         """Tell a subagent something; it reads it before its next model request."""
@@ -143,7 +145,7 @@ class Delegation:
         delegate.state = "stopped"
         return f"Subagent '{delegate.name}' was stopped."
 
-    def list(self) -> str:
+    def listing(self) -> str:
         """Every subagent of this turn and how it is, one a line."""
         lines = [f"{each.run_id} ({each.name}): {each.state}" for each in self._delegates.values()]
         return "\n".join(lines) or "There are no subagents."
@@ -189,7 +191,10 @@ class Delegation:
     def _report(self, delegate: _Delegate, error: str) -> None:
         name, text = delegate.name, truncate(delegate.child.answer, LONGEST_REPORT)
         if error:
-            headline, first = f"Subagent '{name}' failed: {error}", f"Subagent '{name}' ({delegate.run_id}) failed: {error}"
+            headline, first = (
+                f"Subagent '{name}' failed: {error}",
+                f"Subagent '{name}' ({delegate.run_id}) failed: {error}",
+            )
         else:
             headline, first = f"Subagent '{name}' is done", f"Report of subagent '{name}' ({delegate.run_id}):"
         self._turn.join(f"{first}\n{text}" if text else first, headline=headline)

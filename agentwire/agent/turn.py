@@ -96,6 +96,7 @@ class Turn:
         "agent",
         "approved",
         "cache",
+        "can_compact",
         "cut_short",
         "delegates",
         "error",
@@ -165,6 +166,8 @@ class Turn:
         self.finish_reason = ""
         self.limit: Literal["", "steps", "bad_calls"] = ""
         """The limit that ended the turn; set by the agent."""
+        self.can_compact = True
+        """A summary of this conversation did not fail yet in this turn."""
         self.cut_short = False
         """Cancelled from outside, not by :meth:`stop`."""
         self.error: ErrorInfo | UnsetType = UNSET
@@ -447,12 +450,9 @@ class Turn:
         return result[0]
 
     @from_any_thread
-    def plan(self, ref: CallRef, *, barred: str = "") -> PlannedCall:
-        """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`.
-
-        ``barred``: it will not run, and the model reads this.
-        """
-        return plan(self, ref, barred)
+    def plan(self, ref: CallRef) -> PlannedCall:
+        """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`."""
+        return plan(self, ref)
 
     async def run_calls(self, calls: Sequence[PlannedCall]) -> None:
         """Judge and run a step's calls as the session's policy says. Their results are in the log after this."""
@@ -470,8 +470,11 @@ class Turn:
         return call_id
 
     @from_any_thread
-    def close_calls(self, cause: str, reason: str) -> None:
-        """Close every call that was shown and is still open, in the order they were shown."""
+    def close_calls(self, cause: str, reason: str, output: str = "") -> None:
+        """Close every call that was shown and is still open, in the order they were shown.
+
+        ``output`` is what the model reads; empty: what follows from the cause.
+        """
         for call_id, name in list(self.open_calls.items()):
-            self.say(CallCancelled(call_id, cause, reason, name))  # type: ignore[arg-type]  # the event's own words
+            self.say(CallCancelled(call_id, cause, reason, name, output))  # type: ignore[arg-type]  # the event's words
         self.open_calls.clear()

@@ -23,6 +23,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 
 
 @click.command(context_settings={"show_default": False})
+@click.argument("task", default="")
 @click.option("--codec", default=DEFAULT_CODEC, help=f"The wire to speak (see `agentwire codecs`). [{DEFAULT_CODEC}]")
 @click.option("--provider", default="", help="The model service (see `agentwire providers`). [anthropic]")
 @click.option("--model", default="", help="Model name, as the service knows it.")
@@ -51,6 +52,8 @@ def parse_option(text: str) -> tuple[str, Any]:
 @click.option(
     "--image-input", type=click.Choice(["supported", "unsupported", "unknown"]), help="Whether the model sees images."
 )
+@click.option("--context-window", type=click.IntRange(min=0), default=0, help="Tokens that the model can read.")
+@click.option("--pagent-errors", is_flag=True, help="With --codec pagent: tell a failed run by an Error line, as v4 does.")
 @click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the codec (repeatable).")
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
 @click.option(
@@ -64,12 +67,19 @@ def serve(**given: Any) -> int:
 
     The host speaks the codec's wire on the two pipes; everything meant for people goes to standard error. The
     process ends with its host: at the end of input after the running turn, at SIGTERM at once.
+
+    TASK is for wires that run one task and end (jan-stream).
     """
     from agentwire.setup import ServeOptions
     from agentwire.serving import serve as serve_stdio
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
     codec_options = dict(parse_option(text) for text in given.pop("codec_option"))
+    task, errors = given.pop("task"), given.pop("pagent_errors")
+    if task:
+        codec_options["task"] = task
+    if errors:
+        codec_options["errors"] = True
     for name, value in given.items():
         if value is None and name in _NOT_SAID:
             given[name] = _NOT_SAID[name]

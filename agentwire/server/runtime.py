@@ -58,6 +58,7 @@ async def _serve(
     setup: Setup, boot: Boot | None, codec: Codec, outbox: Outbox, pipes: StdioPipes, signals: Signals
 ) -> int:
     agent = setup.agent if setup.agent is not None else Agent()
+    status = 0
     async with trio.open_nursery() as nursery:
 
         def run(opened: Boot) -> SessionRunner:

@@ -18,7 +18,6 @@ from msgspec.json import encode
 from agentwire.events import Category, Diff, Display, Image, ImageInput, SubagentTask, ToolSpec, Usage
 from agentwire.text import scrub
 
-
 Gate = Literal["judged", "free", "always"]
 """Whether a person is asked about a tool's calls. ``judged``: mode, allow list and policy decide. ``free``: never.
 ``always``: in every mode, whatever the allow list says, until the host has freed this very tool for good."""
@@ -70,7 +69,7 @@ class Delegates(Protocol):
         """End a subagent; it gives no report."""
         ...
 
-    def list(self) -> str:
+    def listing(self) -> str:
         """Every subagent of this turn and how it is, one a line."""
         ...
 

@@ -103,7 +103,7 @@ class ListSubagents(_DelegateTool):
         return "List subagents"
 
     def _do(self, delegates: Delegates, arguments: dict[str, Any]) -> str:
-        return delegates.list()
+        return delegates.listing()
 
 
 def delegate_tools() -> list[Tool]:

@@ -20,7 +20,7 @@ from jsonschema.validators import create
 
 logger = logging.getLogger("agentwire.schema")
 
-Keyword = Callable[[Any, Any, Any, dict[str, Any]], Iterator[ValidationError]]
+Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
 LONGEST_VALUE = 200
 """Characters of a value that a reason shows."""
@@ -43,11 +43,11 @@ def checker(schema: dict[str, Any]) -> Callable[[Any], str]:
     return problem
 
 
-def _pointer(error: ValidationError) -> str:
+def _pointer(error: Any) -> str:
     return "/" + "/".join(str(key).replace("~", "~0").replace("/", "~1") for key in error.absolute_path)
 
 
-def _reason(error: ValidationError) -> str:
+def _reason(error: Any) -> str:
     reason = REASONS.get(error.validator)
     return reason(error) if reason else "is not allowed"
 
@@ -67,34 +67,34 @@ def _kind(value: Any) -> str:
 _KINDS: dict[type, str] = {dict: "object", list: "array", str: "string", int: "integer", float: "number"}
 
 
-def _expected_type(error: ValidationError) -> str:
+def _expected_type(error: Any) -> str:
     wanted = error.validator_value
     names = [wanted] if isinstance(wanted, str) else wanted
     return f"expected {' or '.join(names)}, got {_kind(error.instance)}"
 
 
-def _missing(error: ValidationError) -> str:
+def _missing(error: Any) -> str:
     return f"missing required property '{next(name for name in error.validator_value if name not in error.instance)}'"
 
 
-def _unexpected(error: ValidationError) -> str:
+def _unexpected(error: Any) -> str:
     known = error.schema.get("properties", {})
     return f"unexpected property '{next(name for name in error.instance if name not in known)}'"
 
 
-def _counted(what: str, bound: str) -> Callable[[ValidationError], str]:
+def _counted(what: str, bound: str) -> Callable[[Any], str]:
     return lambda error: f"expected {bound} {error.validator_value} {what}, got {len(error.instance)}"
 
 
-def _bounded(bound: str) -> Callable[[ValidationError], str]:
+def _bounded(bound: str) -> Callable[[Any], str]:
     return lambda error: f"expected {bound} {_shown(error.validator_value)}, got {_shown(error.instance)}"
 
 
-def _one_of(error: ValidationError) -> str:
+def _one_of(error: Any) -> str:
     return f"expected one of {_shown(error.validator_value)}, got {_shown(error.instance)}"
 
 
-REASONS: dict[Any, Callable[[ValidationError], str]] = {
+REASONS: dict[Any, Callable[[Any], str]] = {
     "type": _expected_type,
     "required": _missing,
     "additionalProperties": _unexpected,
@@ -115,13 +115,13 @@ REASONS: dict[Any, Callable[[ValidationError], str]] = {
 _ORDER = {keyword: index for index, keyword in enumerate(REASONS)}
 
 
-def _required(validator: Any, names: Any, instance: Any, schema: dict[str, Any]) -> Iterator[ValidationError]:
+def _required(validator: Any, names: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """``required``; older drafts had a flag of that name, and a string is no list of names."""
     if isinstance(names, list) and isinstance(instance, dict) and not all(name in instance for name in names):
         yield ValidationError("missing property")
 
 
-def _additional(validator: Any, allowed: Any, instance: Any, schema: dict[str, Any]) -> Iterator[ValidationError]:
+def _additional(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """``additionalProperties``; with ``patternProperties`` beside it, which is ignored, there is nothing to go by."""
     if not isinstance(instance, dict) or "patternProperties" in schema:
         return
@@ -138,7 +138,7 @@ def _additional(validator: Any, allowed: Any, instance: Any, schema: dict[str, A
 def _lenient(keyword: str, check: Keyword) -> Keyword:
     """A keyword that is ignored where its value cannot be used."""
 
-    def lenient(validator: Any, value: Any, instance: Any, schema: dict[str, Any]) -> Iterator[ValidationError]:
+    def lenient(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         try:
             yield from check(validator, value, instance, schema)
         except (TypeError, AttributeError, ValueError, UnknownType, re.error) as error:

@@ -101,7 +101,6 @@ def _options(flags: RunFlags) -> ServeOptions:
         "host_tools": tools,
         "host_gate": flags.host_gate,
         "resume": resume,
-        "session_id": "" if resume else _new_id(),
     }
     return options
 
@@ -158,13 +157,6 @@ def _host_tools(path: str) -> list[Any]:
     except BadTools as error:
         raise ConfigError(f"--host-tools file '{path}': {error}") from None
     return tools
-
-
-def _new_id() -> str:
-    """A session's id whose first eight characters alone tell it from others."""
-    import uuid
-
-    return str(uuid.uuid4())
 
 
 def _read_nothing() -> None:

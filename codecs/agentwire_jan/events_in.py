@@ -165,7 +165,7 @@ _READERS: Final[dict[type[Struct], _Reader]] = {
     wire.ToolCall: _plain(_call),
     wire.ToolOutputDelta: _plain(lambda item: bus.CallOutputDelta(item.id, item.delta)),
     wire.ToolResult: _plain(_result),
-    wire.ToolDetails: _plain(lambda item: bus.HostToolDetails(item.id, facts.one_line(item.details))),
+    wire.ToolDetails: _plain(lambda item: bus.HostToolDetails(item.id, facts.one_line(item.details.copy()))),
     wire.PermissionRequest: _plain(_question),
     wire.ToolRequest: _plain(_host_request),
     wire.ToolRequestCancelled: _plain(_host_cancel),

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from agentwire.codec.contract import AgentSide, Codec, HostSide, Request
+from agentwire_jan import MAX_LINE
 from agentwire_jan.policy import POLICY
 
 if TYPE_CHECKING:
     from agentwire.codec.fidelity import Fidelity
-
-MAX_LINE: Final = 16 * 1024 * 1024 - 1
-"""Longest line, without its line feed."""
 
 STREAM_POLICY: Final = msgspec.structs.replace(POLICY, name="jan-stream", step_limit="abort", on_eof="run_on")
 """As the RPC's, but that a run goes on without its host, and may have a limit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
+from uuid import uuid4
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -49,7 +50,7 @@ class JanStreamAgent:
 
     ``task`` is the user's input; without one it is the first ``user`` line. ``host_tools`` are declarations as a host
     writes them, and ``host_gate`` says that the host itself decides about their calls. ``resume`` names a stored
-    session to go on with, ``session_id`` a new one. ``output_format`` can leave only the last line (``json``) or only
+    session to go on with. ``output_format`` can leave only the last line (``json``) or only
     its text (``text``); ``report`` is called with the last line. Raises ``ValueError`` for options that do not fit.
     """
 
@@ -62,7 +63,6 @@ class JanStreamAgent:
         host_tools: Sequence[Any] = (),
         host_gate: bool = False,
         resume: str = "",
-        session_id: str = "",
         report: Callable[[Result], None] | None = None,
     ) -> None:
         self._task = task if isinstance(task, str) else _ENCODER.encode(task).decode()
@@ -72,7 +72,6 @@ class JanStreamAgent:
         self._host_gate = host_gate
         self._tools = read_tools(list(host_tools))
         self._resume = resume
-        self._session_id = session_id
         self._tell = report
         self._lines = _Lines(STREAM)
         self._report = Report()
@@ -93,10 +92,10 @@ class JanStreamAgent:
             if self._tools:
                 wanted.append(Request(commands.SetHostTools("", self._tools)))
         else:
-            open_session = commands.OpenSession(
-                id=self._session_id, tools=self._tools, host_permissions=self._host_gate
+            # The first characters of a random id tell it from others: the last line gives no more of it.
+            wanted.append(
+                Request(commands.OpenSession(str(uuid4()), tools=self._tools, host_permissions=self._host_gate))
             )
-            wanted.append(Request(open_session))
         wanted[-1].token = _OPENED
         if self._task:
             self._prompted = True

@@ -71,7 +71,7 @@ class ToolDeclaration(Struct, gc=False, omit_defaults=True):
     capability: Literal["read", "actuator"] | None = None
 
 
-class InputCaps(Struct, gc=False):
+class InputCaps(Struct, frozen=True, gc=False):
     """What content parts may be: ``input_content_parts``."""
 
     mime_types: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")

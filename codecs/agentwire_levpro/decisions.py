@@ -24,19 +24,19 @@ class Decision(Struct, frozen=True):
 
 
 DECISIONS: Final = (
-    Decision(1, "line ends, blank lines, last line", "LF, CRLF accepted, blanks skipped, an unterminated last line counts"),
+    Decision(1, "line ends, blank lines, last line", "LF or CRLF, blanks skipped, an unterminated last line counts"),
     Decision(2, "separators, escaping", "any are read; compact and raw are written"),
     Decision(3, "limit of an input line", "1 MiB; a longer one is `invalid_request` without an id"),
     Decision(4, "start without a configuration; ready line", "starts; says nothing first"),
     Decision(5, "types of id and method", "an id is a string or a number, also an empty string; methods are exact"),
     Decision(6, "`params` null, unknown keys", "null is `{}`; unknown keys are ignored"),
-    Decision(7, "an id that is in use; when ids are equal", "refused, the first is not disturbed; 1 is 1.0 but not \"1\"", True),
+    Decision(7, "an id in use; when ids are equal", "refused, the first goes on; 1 is 1.0 and not \"1\"", True),
     Decision(8, "no usable id; unknown kinds of messages", "null; a host keeps and ignores them"),
     Decision(9, "what `initialize` says; how it fails", "see `initialized`; `invalid_request`", True),
     Decision(10, "`ping` while chats run", "answered at once"),
     Decision(11, "what `doctor` says", "a status and its checks"),
     Decision(12, "what `plan` says", "model, binary, args, context_size, gpu_layers, warnings"),
-    Decision(13, "letters of a random session id", "8 lower-case hexadecimal digits; an empty `session_id` asks for one, too"),
+    Decision(13, "letters of a random session id", "8 hexadecimal digits, lower case; an empty `session_id` asks for one"),
     Decision(14, "bad params, unknown agent, empty input", "`invalid_request`, `invalid_request`, allowed"),
     Decision(15, "the model cannot be started", "an error of that chat; the next tries again; one start serves all"),
     Decision(16, "`resume` without a checkpoint", "a run like any, with a warning"),
@@ -46,15 +46,15 @@ DECISIONS: Final = (
     Decision(20, "the result of `shutdown` and its place", "see `SHUTDOWN_RESULT`; the last line", True),
     Decision(21, "warm-up", "no such method"),
     Decision(22, "types of fields, values of `status`, length of `preview`", "see `PREVIEW_LIMIT` and `STATUSES`"),
-    Decision(23, "order of events; which `tool_done` is whose", "a tool's end follows its start; the next starts after it"),
+    Decision(23, "order of events; which `tool_done` is whose", "a tool's end follows its start at once"),
     Decision(24, "what chunks hold; reasoning", "the model's text as it streamed; reasoning is not sent"),
     Decision(25, "how a chat ends that gave up", "see `ENDS`", True),
-    Decision(26, "order of checks", "JSON, object, id, method, params, known method, id in use, the method's params, set-up"),
+    Decision(26, "order of checks", "JSON, object, id, method, params, method known, id in use, params fit, set-up"),
     Decision(27, "two chats of one session", "one after the other"),
     Decision(28, "a host that does not read", "nothing is dropped and nobody waits: what is due stays in the log"),
     Decision(29, "order across ids", "as things happened"),
     Decision(30, "blocking writes, broken pipe", "writes never block; what is due is thrown away and work goes on"),
-    Decision(31, "grace, end of input, signals, exit status", "chats are cancelled; signals are as the end of input; 0"),
+    Decision(31, "grace, end of input, signals, exit status", "chats are cancelled; signals are an end of input; 0"),
 )  # fmt: skip
 
 # --- 7: ids --------------------------------------------------------------------------------------------------

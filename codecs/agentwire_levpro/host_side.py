@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
-
 from agentwire import commands
 from agentwire import events as bus
 from agentwire.codec.framing import LineFault
@@ -132,16 +131,17 @@ class LevproHost:
     def _on_result(self, message: Message) -> Said | None:
         request = message.id
         sent = self._ledger.find(request)
-        if request == INITIALIZE:
+        if request == INITIALIZE and self._greeted:
             return []
-        if request in self._runs or (sent is not None and isinstance(sent.command, commands.Prompt)):
+        if request in self._runs or _is_chat(sent, message.result):
             return self._chat_result(message)
         if sent is None:
             return None
         self._ledger.settle(request)
         if self._waits(sent):
             return []
-        return [Answered(sent.number, Done(_RESULTS.get(type(sent.command), _no_value)(message.result)))]
+        value = _RESULTS.get(type(sent.command))
+        return [Answered(sent.number, Done(None if value is None else value(message.result)))]
 
     def _waits(self, stop: Sent) -> bool:
         """Whether a stop is to be answered only when its chat has ended."""
@@ -163,7 +163,7 @@ class LevproHost:
     def _on_error(self, message: Message) -> Said:
         request = message.id
         sent = self._ledger.find(request)
-        if request == INITIALIZE:
+        if request == INITIALIZE and self._greeted:
             return [Heard(bus.Notice(f"The agent refused the handshake: {message.message}", "warning"))]
         if request in self._runs:
             return self._end_run(request, self._runs[request].fail(message.code, message.message))
@@ -185,6 +185,13 @@ class LevproHost:
         return [Answered(number, Done(True)) for number in self._stops.pop(request, [])]
 
 
+def _is_chat(sent: Sent | None, result: Any) -> bool:
+    """Whether a result is a chat's: of one that we asked for, or that looks like one."""
+    if sent is not None:
+        return isinstance(sent.command, commands.Prompt)
+    return isinstance(result, dict) and {"response", "trace_id"} <= result.keys()
+
+
 def _refusal(message: Message) -> Refusal:
     if message.code in SETUP_CODES:
         return Refusal("config", message.message, data=message.code)
@@ -202,10 +209,6 @@ _REFUSALS: Final[dict[str, RefusalCode]] = {
 def _text(result: dict[str, Any], key: str) -> str:
     value = result.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _no_value(result: Any) -> None:
-    return None
 
 
 def _checks(result: Any) -> list[Check]:

@@ -1,4 +1,4 @@
-"""Lines of a core into messages, as tolerant as a host must be: fields may be missing, and more may come (section 5)."""
+"""Lines of a core into messages, as tolerant as a host must be: fields may be missing, more may come (section 5)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Message(Struct, gc=False):
     preview: str = ""
     retryable: bool = False
     ms: int | float | UnsetType = UNSET
-    response: str | UnsetType = UNSET
     reason: str = ""
     result: Any = None
     code: str = ""
@@ -59,7 +58,7 @@ def _decode_again(line: bytes) -> Message | None:
         return None
     if not isinstance(value, dict):
         return None
-    given = {}
+    given: dict[str, Any] = {}
     for name, kind in _FIELDS.items():
         if name not in value:
             continue

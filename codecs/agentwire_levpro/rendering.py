@@ -214,9 +214,7 @@ class SessionLines:
             if what == "start":
                 lines.append(chat.line(wire.ToolStart(chat.step, call.name, call.arguments)))
             else:
-                done = wire.ToolDone(
-                    chat.step, call.name, call.status, preview(call), retryable(call), duration(call)
-                )
+                done = wire.ToolDone(chat.step, call.name, call.status, preview(call), retryable(call), duration(call))
                 lines.append(chat.line(done))
         return b"".join(lines)
 

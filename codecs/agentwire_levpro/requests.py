@@ -118,7 +118,7 @@ class Requests:
             chat = active[0] if active else None
             named: JsonId = None if chat is None else chat.id
         else:
-            named = target  # type: ignore[assignment]  # it is set
+            named = target
             chat = self._in_flight.chat(named)
         asked = Asked(asked_id, "cancel", value=named)
         if chat is None:

@@ -84,7 +84,8 @@ class Supervisor:
         self._http: httpx.AsyncClient | None = None
         self._failures = 0
         self._not_before = 0.0
-        self._stops = 0
+        self._stopping = trio.Event()
+        """Set, and replaced by another, when the server is stopped."""
         self._turn = trio.Lock()
 
     @property
@@ -98,21 +99,22 @@ class Supervisor:
         Raises :class:`ProviderError`: the set-up is at fault (kind ``config``), it does not become healthy in time
         (``timeout``), or it ended again and again or was stopped meanwhile (``connect``). The next call tries anew.
         """
-        stops = self._stops
+        stopping = self._stopping
         async with self._turn:
             while True:
-                server = await self._running(stops)
+                server = await self._running(stopping)
                 if server.healthy or await self._becomes_healthy(server):
                     return server
 
     async def stop(self) -> None:
         """End the server (TERM, a grace, KILL, for all of its group); whoever waits for it fails."""
-        self._stops += 1
+        self._stopping.set()
+        self._stopping = trio.Event()
         server, self._server = self._server, None
         self._failures, self._not_before = 0, 0.0
         if server is not None:
             await end_child(server.process)
-                logger.info("llama-server was stopped")
+            logger.info("llama-server was stopped")
 
     async def cause_of_death(self, server: Server) -> str:
         """After a request has failed: how the server ended, in a sentence; empty if it still runs."""
@@ -135,27 +137,24 @@ class Supervisor:
         except OSError as error:
             logger.warning("the log %s cannot be kept short: %s", self._log.path, error)
 
-    async def _running(self, stops: int) -> Server:
-        """A process that runs, healthy or not yet. ``stops``: how often we had been stopped when it was wanted."""
-        self._refuse_if_stopped(stops)
+    async def _running(self, stopping: trio.Event) -> Server:
+        """A process that runs, healthy or not yet; ``stopping`` is set if it is not wanted any more."""
+        _refuse_if(stopping)
         server = self._server
         if server is not None and server.alive:
             return server
         if server is not None:
             await self._bury(server)
-        await trio.sleep_until(self._not_before)
+        with trio.move_on_at(self._not_before):
+            await stopping.wait()
         plan = await self._planned()
-        self._refuse_if_stopped(stops)
+        _refuse_if(stopping)
         server = await self._start(plan)
-        if self._stops != stops:  # in the very moment in which it was started
+        if stopping.is_set():  # in the very moment in which it was started
             await end_child(server.process)
-            self._refuse_if_stopped(stops)
+            _refuse_if(stopping)
         self._server = server
         return server
-
-    def _refuse_if_stopped(self, stops: int) -> None:
-        if self._stops != stops:
-            raise ProviderError("llama-server was stopped", kind="connect")
 
     async def _planned(self) -> LaunchPlan:
         if self._plan is None:
@@ -260,6 +259,11 @@ class Supervisor:
 
     def _with_log(self, text: str, words: str) -> str:
         return f"{text}: {words} (log: {self._log.path})" if words else f"{text} (log: {self._log.path})"
+
+
+def _refuse_if(stopping: trio.Event) -> None:
+    if stopping.is_set():
+        raise ProviderError("llama-server was stopped", kind="connect")
 
 
 def _http_client() -> httpx.AsyncClient:

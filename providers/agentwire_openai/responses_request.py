@@ -109,6 +109,8 @@ def _verbatim(message: AssistantMessage, model: str) -> list[Json]:
     items: list[Json] = [msgspec.json.decode(item) for item in message.items[1:]]
     if any(item.get("type") == "reasoning" and not _portable(item) for item in items):
         return []
+    while items and items[-1].get("type") == "reasoning":
+        items.pop()  # cut off before it led to anything, and not taken without
     calls = [item for item in _made(message) if item.get("type") == "function_call"]
     if sum(item.get("type") == "function_call" for item in items) != len(calls):
         return []

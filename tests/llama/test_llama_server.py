@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+import trio.testing
 from llama_world import World, ask, request, said
 from support.agent_process import alive, gone, lines_of
 
@@ -165,13 +166,12 @@ async def test_a_crash_under_many_requests(world: World) -> None:
         try:
             results.append((await ask(provider))[1])
         except ProviderError as error:
-            assert error.retryable
-            results.append(error.message)
+            results.append(f"{error.message}, retryable: {error.retryable}")
 
     async with trio.open_nursery() as nursery:
         for _ in range(4):
             nursery.start_soon(turn)
-    death = "llama-server was ended by signal 9: ggml_abort: CUDA error: out of memory"
+    death = "llama-server was ended by signal 9: ggml_abort: CUDA error: out of memory, retryable: True"
     assert set(results) <= {"Hello there", death}
     assert death in results
     assert (await ask(provider))[1] == "Hello there"
@@ -281,7 +281,6 @@ async def test_closing_while_it_is_about_to_be_started_again(world: World) -> No
             await gone(start.pid, within=5)
             await trio.testing.wait_all_tasks_blocked(0.05)
             await provider.aclose()
-            nursery.cancel_scope.cancel()
     assert len(world.starts) == 1
 
 

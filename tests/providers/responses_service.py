@@ -167,14 +167,15 @@ def faults(body: Json) -> Iterator[str]:
     for tool in body.get("tools", []):
         if tool.get("strict") is not False:
             yield "a tool is strict"
-    text = json.dumps(body)
-    if "\\u0000" in text or re.search(r"\\ud[89a-f]..(?<!\\\\)", text) and _lone(body):
-        yield "a character that cannot be sent"
+    for text in _strings(body):
+        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            yield f"a character that cannot be sent: {text!r}"
 
 
-def _lone(body: Json) -> bool:
-    try:
-        json.dumps(body, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for pair in value.items() for part in pair for text in _strings(part))
+    elif isinstance(value, list):
+        yield from (text for part in value for text in _strings(part))

@@ -242,9 +242,9 @@ def test_an_incomplete_reply(details: Json | None, reason: str) -> None:
 def test_errors_after_the_status_said_that_all_is_well(event: Json | bytes, retryable: bool, status: int) -> None:
     heard = Heard()
     reader = ResponseReader(heard.hear, model="m", service="service")
+    reader.feed(b"".join(chunks_of(events_of([message("par")])[:5])))
     with pytest.raises(ProviderError, match="API error from service: went wrong") as caught:
-        for item in [*chunks_of(events_of([message("par")])[:5]), event]:
-            reader.feed(item if isinstance(item, bytes) else f"data: {json.dumps(item)}\n\n".encode())
+        reader.feed(event if isinstance(event, bytes) else f"data: {json.dumps(event)}\n\n".encode())
     assert (caught.value.retryable, caught.value.status) == (retryable, status)
     assert heard.text == "par"
 

@@ -125,11 +125,12 @@ class World:
         """Say that the session is open, as a server does."""
         return self.session.append(SessionOpened("s", capabilities=self.session.capabilities()))
 
-    def send(self, command: Command) -> Outcome:
+    def send(self, command: Command) -> Outcome | None:
+        """Send a command; its outcome, or None if that comes later."""
         replies: list[Outcome] = []
         self.outcomes.append((command, replies))
         self.server.dispatch(command, "s", replies.append)
-        return replies[0]
+        return replies[0] if replies else None
 
     def records(self) -> list[Record]:
         """The whole log."""
