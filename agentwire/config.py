@@ -22,8 +22,17 @@ FILE_NAME = "agentwire.toml"
 CONFIG_DIR_VARIABLE = "AGENTWIRE_CONFIG_DIR"
 
 HARMLESS = frozenset(
-    {"model", "max_tokens", "max_turns", "effort", "thinking", "thinking_budget", "compaction", "image_input",
-     "context_window"}
+    {
+        "model",
+        "max_tokens",
+        "max_turns",
+        "effort",
+        "thinking",
+        "thinking_budget",
+        "compaction",
+        "image_input",
+        "context_window",
+    }
 )
 """What a file in an untrusted workspace may set."""
 

@@ -24,9 +24,8 @@ from agentwire.policy import Policy
 from agentwire.provider.contract import ConfigError, Provider, ProviderSettings
 from agentwire.session import Session
 from agentwire.settings import COMPACTION_LEVELS, SessionSettings
-from agentwire.tools.secret_variables import hide
 from agentwire.store import JournalError, SessionNotFound, SessionStore, StoreError, new_session_id
-
+from agentwire.tools.secret_variables import hide
 
 logger = logging.getLogger("agentwire.setup")
 
@@ -289,7 +288,11 @@ class Setup:
         if not asked:
             return default, ""
         prefix, slash, rest = asked.partition("/")
-        if slash and rest and (prefix == default or prefix in config.providers or prefix in self.options.models.values()):
+        if (
+            slash
+            and rest
+            and (prefix == default or prefix in config.providers or prefix in self.options.models.values())
+        ):
             return prefix, rest
         known = dict(self.options.models)
         for name, table in config.providers.items():
@@ -303,10 +306,11 @@ class Setup:
         quirks = dict(config.providers.get(name, {}))
         quirks.pop("models", None)
         configured_url, configured_key = str(quirks.pop("base_url", "")), str(quirks.pop("api_key", ""))
-        main = name == (options.provider or name)
+        main = name == (options.provider or config.provider or name)  # whom the options are meant for
         base_url = (options.base_url if main else "") or configured_url
         api_key = (options.api_key if main else "") or configured_key
-        quirks.update(options.provider_options)
+        if main:
+            quirks.update(options.provider_options)
         limits = {limit: _seconds(limit, quirks.pop(limit)) for limit in TIME_LIMITS if limit in quirks}
         key = repr((name, model, base_url, api_key, sorted(quirks.items(), key=str), limits))
         provider = self.providers.get(key)
@@ -323,9 +327,7 @@ class Setup:
             )
         return provider
 
-    def _settings(
-        self, place: _Place, command: OpenSession, provider: Provider | None, model: str
-    ) -> SessionSettings:
+    def _settings(self, place: _Place, command: OpenSession, provider: Provider | None, model: str) -> SessionSettings:
         options, config = self.options, place.config
         thinking = options.thinking or config.thinking
         if thinking not in ("", "enabled", "disabled"):

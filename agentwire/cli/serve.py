@@ -53,7 +53,9 @@ def parse_option(text: str) -> tuple[str, Any]:
     "--image-input", type=click.Choice(["supported", "unsupported", "unknown"]), help="Whether the model sees images."
 )
 @click.option("--context-window", type=click.IntRange(min=0), default=0, help="Tokens that the model can read.")
-@click.option("--pagent-errors", is_flag=True, help="With --codec pagent: tell a failed run by an Error line, as v4 does.")
+@click.option(
+    "--pagent-errors", is_flag=True, help="With --codec pagent: tell a failed run by an Error line, as v4 does."
+)
 @click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the codec (repeatable).")
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
 @click.option(
@@ -70,8 +72,8 @@ def serve(**given: Any) -> int:
 
     TASK is for wires that run one task and end (jan-stream).
     """
-    from agentwire.setup import ServeOptions
     from agentwire.serving import serve as serve_stdio
+    from agentwire.setup import ServeOptions
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
     codec_options = dict(parse_option(text) for text in given.pop("codec_option"))

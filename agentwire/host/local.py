@@ -19,8 +19,8 @@ from agentwire.policy import Policy
 from agentwire.server.runner import SessionRunner
 from agentwire.server.runtime import close_provider, make_runner
 from agentwire.server.server import Server
-from agentwire.setup import ServeOptions, Setup
 from agentwire.session import Session
+from agentwire.setup import ServeOptions, Setup
 
 OnApproval = Callable[[ApprovalRequested], "bool | Awaitable[bool]"]
 """Answers the agent's questions: True lets the call run."""

@@ -264,9 +264,7 @@ class Server:
 
     def pending(self, request: str, session: str = "") -> bool:
         """Whether an approval or a host tool request with that id waits for an answer."""
-        return any(
-            runner.pending(request) for runner in self.sessions if not session or runner.session.id == session
-        )
+        return any(runner.pending(request) for runner in self.sessions if not session or runner.session.id == session)
 
     def is_directory(self, path: str) -> bool:
         """Whether the path is an existing directory."""
@@ -294,9 +292,7 @@ class Server:
         """
         if peer in self.peers:
             self.peers.remove(peer)
-        left = [
-            runner for runner in self.sessions if not any(other.follows(runner.session.id) for other in self.peers)
-        ]
+        left = [runner for runner in self.sessions if not any(other.follows(runner.session.id) for other in self.peers)]
         for runner in left:
             runner.host_gone()
             if broken or runner.session.policy.on_eof == "cancel":

@@ -36,7 +36,7 @@ DECISIONS: Final = (
     Decision(10, "`ping` while chats run", "answered at once"),
     Decision(11, "what `doctor` says", "a status and its checks"),
     Decision(12, "what `plan` says", "model, binary, args, context_size, gpu_layers, warnings"),
-    Decision(13, "letters of a random session id", "8 hexadecimal digits, lower case; an empty `session_id` asks for one"),
+    Decision(13, "letters of a random session id", "8 hexadecimal digits; an empty `session_id` asks for one"),
     Decision(14, "bad params, unknown agent, empty input", "`invalid_request`, `invalid_request`, allowed"),
     Decision(15, "the model cannot be started", "an error of that chat; the next tries again; one start serves all"),
     Decision(16, "`resume` without a checkpoint", "a run like any, with a warning"),

@@ -88,7 +88,7 @@ class SessionLines:
                 continue  # a subagent's own events are not on this wire
             event = record.event
             if event.__class__ is TextDelta:
-                deltas.append(event.text)  # type: ignore[union-attr]  # its class tells
+                deltas.append(event.text)
                 continue
             if deltas:
                 self._append_chunks(deltas, out)

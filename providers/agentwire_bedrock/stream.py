@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentwire.provider import CLOSED, CLOSING, Emit, ProviderError, lenient
 from agentwire_anthropic.stream import MessageReader
@@ -35,7 +35,7 @@ PASSING = frozenset(("modelErrorException", "modelStreamErrorException"))
 class Chunk(Struct, gc=False):
     """What a chunk holds: an event of the model's own, in base64. What fills it up to some length says nothing."""
 
-    bytes: bytes = b""
+    event: bytes = field(name="bytes", default=b"")
 
 
 _decode_chunk = msgspec.json.Decoder(Chunk).decode
@@ -63,7 +63,7 @@ class FrameReader(MessageReader):
             raise self._failure(frame)
         if frame.name == "chunk":
             try:
-                inner = _decode_chunk(frame.payload).bytes
+                inner = _decode_chunk(frame.payload).event
             except (msgspec.DecodeError, RecursionError) as error:
                 raise self.garbled(frame.payload) from error
             if inner:

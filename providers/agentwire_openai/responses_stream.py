@@ -289,4 +289,4 @@ class ResponseReader(EventStreamReader):
         items = [self._items[index] for index in sorted(self._items)]
         if all(item.get("type") in PLAIN and not item.get("phase") for item in items):
             return []
-        return [Raw(lenient.encode(item)) for item in (Head("responses", self._model), *items)]
+        return [Raw(msgspec.json.encode(item)) for item in (Head("responses", self._model), *items)]

@@ -11,13 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from jsonschema import Draft202012Validator
 from support.agent_process import AgentProcess
 from support.launcher import Launcher
+from support.replies import JsonObject
+from support.wire_rules import compact
 
 MODULE = "agentwire_jan.command"
 RUN = ("cli", "agent", "run")
 STREAM = ("--output-format", "stream-json")
 TWO_WAY = (*STREAM, "--input-format", "stream-json")
+
+_SCHEMA = json.loads(Path(__file__).with_name("published_stream_schema.json").read_text())
+PUBLISHED = Draft202012Validator({"$ref": "#/$defs/OutputRecord", "$defs": _SCHEMA["$defs"]})
+"""A line of an agent, as Jan's own schema has it (its texts left out; `compaction` and `retry` from the RPC's)."""
+
+PUBLISHED_INPUT = Draft202012Validator({"$ref": "#/$defs/InputLine", "$defs": _SCHEMA["$defs"]})
+"""A line of a host."""
 
 
 @dataclass
@@ -70,11 +80,71 @@ async def configure(launch: Launcher, provider: str = "stub", *more: str, model:
     assert ended.status == 0, ended.errors
 
 
-async def start(launch: Launcher, *arguments: str, expected: tuple[int, ...] = (0,)) -> AgentProcess:
-    """Start a run that a host talks with, and read its first line."""
-    agent = await launch.spawn(*RUN, *TWO_WAY, *arguments, module=MODULE, expected=expected)
-    await agent.expect("init")
-    return agent
+class RunRules:
+    """What must hold of every line that a run writes: compact JSON, as published, the result last and once."""
+
+    open_turn = None
+
+    def __init__(self) -> None:
+        self._result: JsonObject | None = None
+        self._seen = 0
+
+    def read(self, line: bytes) -> JsonObject:
+        """Check one line, given without its line feed, and decode it."""
+        event: JsonObject = json.loads(line)
+        assert compact(event) == line
+        assert self._result is None, f"after the result: {event}"
+        assert (event["type"] == "init") is (self._seen == 0 and event["type"] != "result"), event
+        PUBLISHED.validate(event)
+        self._seen += 1
+        if event["type"] == "result":
+            self._result = event
+        return event
+
+
+class JanRun(AgentProcess):
+    """One run that a host talks with; its lines are checked by :class:`RunRules`."""
+
+    def __init__(self, process: trio.Process) -> None:
+        super().__init__(process)
+        self.rules = RunRules()  # type: ignore[assignment]
+
+    async def abort(self) -> None:
+        """Stop the run."""
+        await self.send({"type": "abort"})
+
+    async def decide(self, request_id: str, decision: str) -> None:
+        """Answer a question."""
+        await self.send({"type": "permission", "request_id": request_id, "decision": decision})
+
+    async def ended(self, status: int = 0) -> JsonObject:
+        """The result, after which the process has left with ``status``."""
+        last = (await self.until("result"))[-1]
+        assert await self.wait_exit() == status, self.story()
+        return last
+
+
+class Runs:
+    """Starts runs that a host talks with; none outlives its test."""
+
+    def __init__(self, nursery: trio.Nursery, launch: Launcher) -> None:
+        self._nursery = nursery
+        self._launch = launch
+        self.all: list[JanRun] = []
+
+    async def __call__(self, *arguments: str, environ: Mapping[str, str] | None = None) -> JanRun:
+        """Start ``agentwire-jan cli agent run`` with both streams and read its first line."""
+        process = await JanRun.spawn(
+            self._nursery,
+            (*RUN, *TWO_WAY, *arguments),
+            cwd=self._launch.workspace,
+            environ={**self._launch.environ, **(environ or {})},
+            module=MODULE,
+        )
+        assert isinstance(process, JanRun)
+        self.all.append(process)
+        await process.expect("init")
+        return process
 
 
 def installed() -> subprocess.CompletedProcess[str]:

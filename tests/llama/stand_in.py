@@ -11,6 +11,7 @@ Its world is a folder: every start is noted in `starts` (process and port), ever
     child      it starts a process of its own, noted in `children`
     die_after  pieces of a reply after which it is killed from within
     pieces     what it replies
+    refuse     the status that it answers every request with
 """
 
 import argparse
@@ -53,6 +54,8 @@ class Handler(BaseHTTPRequestHandler):
         if not healthy():
             return self.answer(503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}})
         note(world / "requests", json.dumps({"path": self.path, "body": body}))
+        if "refuse" in behaviour:
+            return self.answer(behaviour["refuse"], {"error": {"message": "Failed to parse grammar"}})
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")

@@ -9,16 +9,19 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from gguf_files import TINY
 from llama_world import World, ask, request, said
 from support.agent_process import alive, gone, lines_of
 
 from agentwire.events import CallRef, RequestSent
 from agentwire.messages import AssistantMessage, ToolMessage, UserMessage
-from agentwire.provider import ProviderError, ProviderSettings, StreamEvent
+from agentwire.provider import ConfigError, ProviderError, ProviderSettings, StreamEvent
+from agentwire_llama import supervisor
 from agentwire_llama.service import Llama
 
 
@@ -232,6 +235,45 @@ async def test_the_program_is_no_program(world: World) -> None:
         await ask(world.provider(restart_limit=0))
 
 
+async def test_a_set_up_that_is_at_fault_by_now(world: World) -> None:
+    provider = world.provider()
+    world.model.write_bytes(TINY[:-1000])
+    with pytest.raises(ProviderError, match="is cut off: 1000 bytes are missing: fetch it again") as caught:
+        await ask(provider)
+    assert caught.value.kind == "config"
+    assert isinstance(caught.value.__cause__, ConfigError)
+    world.model.write_bytes(TINY)
+    assert (await ask(provider))[1] == "Hello there"
+
+
+async def test_a_log_that_cannot_be_written(world: World) -> None:
+    provider = world.provider(log_file=str(world.model / "server.log"))
+    with pytest.raises(ProviderError, match=r"server\.log cannot be written: .*; set log_file") as caught:
+        await ask(provider)
+    assert caught.value.kind == "config"
+
+
+async def test_a_log_that_cannot_be_written_any_more_costs_no_reply(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = world.provider()
+    await provider.start()
+    world.log.unlink()
+    (world.root / "elsewhere").symlink_to(world.root / "elsewhere")
+    world.log.symlink_to(world.root / "elsewhere")
+    assert (await ask(provider))[1] == "Hello there"
+    assert "cannot be kept short" in caplog.text
+
+
+async def test_a_request_that_is_refused_is_no_crash(world: World) -> None:
+    world.behave({"refuse": 400}, {})
+    provider = world.provider()
+    for _ in range(2):
+        with pytest.raises(ProviderError, match=r"API error 400 from .*: Failed to parse grammar"):
+            await ask(provider)
+    assert len(world.starts) == 1
+
+
 async def test_every_start_has_a_free_port_and_a_key_of_its_own(world: World) -> None:
     provider = world.provider()
     await ask(provider)
@@ -282,6 +324,22 @@ async def test_closing_while_it_is_about_to_be_started_again(world: World) -> No
             await trio.testing.wait_all_tasks_blocked(0.05)
             await provider.aclose()
     assert len(world.starts) == 1
+
+
+async def test_closing_in_the_moment_in_which_it_starts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = world.provider()
+    real = supervisor.start_child
+
+    async def start(*given: Any, **more: Any) -> trio.Process:
+        process = await real(*given, **more)
+        await world.started()
+        await provider.aclose()
+        return process
+
+    monkeypatch.setattr(supervisor, "start_child", start)
+    with pytest.raises(ProviderError, match="was stopped"):
+        await ask(provider)
+    assert not alive(world.starts[0].pid)
 
 
 async def test_closing_ends_the_whole_group_whatever_it_thinks_of_it(world: World) -> None:

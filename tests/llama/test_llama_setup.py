@@ -14,6 +14,7 @@ import pytest
 from llama_world import World
 
 from agentwire.provider import ConfigError, Diagnosable, ProviderPlugin, ProviderSettings
+from agentwire_llama import service
 from agentwire_llama.locate import model_name, shards
 from agentwire_llama.log import KEPT, ServerLog, default_path
 from agentwire_llama.options import OURS
@@ -165,6 +166,12 @@ def test_options_as_a_command_line_gives_them(world: World) -> None:
 def test_options_of_whoever_reads_the_replies(world: World) -> None:
     assert Llama(world.settings(effort_levels=["deep"])).effort_levels == ("deep",)
     assert "provider openai" in str(refusal(world.settings(max_tokens=0)))
+
+
+def test_without_whoever_reads_the_replies(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "READER", "no-such")
+    error = refusal(world.settings())
+    assert str(error).startswith("provider llama needs the provider no-such: Unknown provider: 'no-such'.")
 
 
 def test_a_server_that_runs_already_is_for_another_provider(world: World) -> None:

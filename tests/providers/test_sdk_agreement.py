@@ -9,14 +9,18 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from bedrock_service import frame_chunk
 from conversing import CASES, chunks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
+from responses_service import events_of, function_call, message, reasoning
 
 from agentwire.events import Usage
-from agentwire.provider import Completion
+from agentwire.provider import Completion, EventStreamReader
 from agentwire_anthropic.stream import MessageReader
+from agentwire_bedrock.stream import FrameReader
+from agentwire_openai.responses_stream import ResponseReader
 from agentwire_openai.stream import ChatReader
 
 Json = dict[str, Any]
@@ -27,17 +31,17 @@ OPENAI_CASES = ["S-a01", "S-a02", "S-a03", "S-a04", "S-a05", "S-a08", "S-a11", "
 ANTHROPIC_CASES = ["S-a12", "S-a19"]
 
 
-def ours(reader: ChatReader | MessageReader, chunks: list[bytes]) -> Completion:
+def ours(reader: EventStreamReader, chunks: list[bytes]) -> Completion:
     for chunk in chunks:
         reader.feed(chunk)
     return reader.finish()
 
 
-def answering(chunks: list[bytes]) -> httpx2.Client:
+def answering(chunks: list[bytes], media: str = "text/event-stream") -> httpx2.Client:
     """An HTTP client of the SDKs' kind whose every request is answered with these bytes."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=iter(chunks))
+        return httpx2.Response(200, headers={"content-type": media}, content=iter(chunks))
 
     return httpx2.Client(transport=httpx2.MockTransport(answer))
 
@@ -69,6 +73,37 @@ def agree_openai(chunks: list[bytes]) -> None:
     assert (usage.input_tokens, usage.output_tokens) == expected
 
 
+def agree_responses(chunks: list[bytes], *, complete: bool = True) -> None:
+    completion = ours(ResponseReader(lambda event: None, model="m", service="s"), chunks)
+    with (
+        answering(chunks) as http,
+        openai.OpenAI(api_key="k", base_url="http://test", http_client=http) as client,
+        client.responses.stream(model="m", input="x") as stream,
+    ):
+        theirs = list(stream)[-1].response if not complete else stream.get_final_response()
+    parts = [part for item in theirs.output if item.type == "message" for part in item.content]
+    assert completion.text == "".join(part.text if part.type == "output_text" else part.refusal for part in parts)
+    if all(part.type == "output_text" for part in parts):
+        assert completion.text == theirs.output_text
+    thoughts = [item for item in theirs.output if item.type == "reasoning"]
+    said = [part.text for item in thoughts for part in (*item.summary, *(item.content or [])) if part.text]
+    assert completion.reasoning == "\n\n".join(said)
+    calls = [item for item in theirs.output if item.type == "function_call"]
+    assert [(call.call_id, call.name, call.arguments_text) for call in completion.calls] == [
+        (call.call_id, call.name, call.arguments) for call in calls
+    ]
+    if completion.items:
+        assert [json.loads(bytes(item)) for item in completion.items[1:]] == [
+            item.model_dump(exclude_unset=True, exclude={"parsed_arguments"}, mode="json") for item in theirs.output
+        ]
+    assert completion.usage
+    assert theirs.usage is not None
+    assert completion.usage.input_tokens == theirs.usage.input_tokens
+    assert completion.usage.output_tokens == theirs.usage.output_tokens
+    assert completion.usage.cache_read_tokens == theirs.usage.input_tokens_details.cached_tokens
+    assert completion.usage.reasoning_tokens == theirs.usage.output_tokens_details.reasoning_tokens
+
+
 def agree_anthropic(chunks: list[bytes]) -> None:
     completion = ours(MessageReader(lambda event: None, service="s"), chunks)
     with (
@@ -77,6 +112,21 @@ def agree_anthropic(chunks: list[bytes]) -> None:
         client.messages.stream(model="m", max_tokens=1, messages=[]) as stream,
     ):
         theirs = stream.get_final_message()
+    agree_on(completion, theirs)
+
+
+def agree_bedrock(chunks: list[bytes]) -> None:
+    completion = ours(FrameReader(lambda event: None, service="s"), chunks)
+    with (
+        answering(chunks, "application/vnd.amazon.eventstream") as http,
+        anthropic.AnthropicBedrock(api_key="k", aws_region="r", base_url="http://test", http_client=http) as client,
+        client.messages.stream(model="m", max_tokens=1, messages=[]) as stream,
+    ):
+        theirs = stream.get_final_message()
+    agree_on(completion, theirs)
+
+
+def agree_on(completion: Completion, theirs: anthropic.types.Message) -> None:
     blocks = [block.model_dump(exclude_none=True) for block in theirs.content]
     assert completion.text == "".join(block.text for block in theirs.content if block.type == "text")
     assert completion.reasoning == "".join(block.thinking for block in theirs.content if block.type == "thinking")
@@ -155,7 +205,35 @@ def openai_streams(draw: st.DrawFn) -> list[bytes]:
 
 
 @st.composite
+def responses_streams(draw: st.DrawFn) -> tuple[list[bytes], bool]:
+    items = []
+    for number, kind in enumerate(draw(st.lists(st.sampled_from(["reasoning", "message", "call"]), max_size=4))):
+        texts = draw(st.lists(_TEXT, max_size=2))
+        match kind:
+            case "reasoning":
+                items.append(reasoning(*texts, clear=draw(_TEXT), number=number, encrypted=draw(_TEXT)))
+            case "message":
+                items.append(message(*texts, refusal=draw(_TEXT), number=number))
+            case "call":
+                items.append(function_call(draw(_NAMES), json.dumps(draw(_ARGUMENTS)), number=number))
+    complete = draw(st.booleans())
+    end: Json = {} if complete else {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    events = events_of(items, lambda text: draw(cut(text)), **end)
+    return draw(cut_bytes(_stream(draw, events, named=True))), complete
+
+
+@st.composite
 def anthropic_streams(draw: st.DrawFn) -> list[bytes]:
+    return draw(cut_bytes(_stream(draw, draw(anthropic_events()), named=True)))
+
+
+@st.composite
+def bedrock_streams(draw: st.DrawFn) -> list[bytes]:
+    return draw(cut_bytes(b"".join(map(frame_chunk, draw(anthropic_events())))))
+
+
+@st.composite
+def anthropic_events(draw: st.DrawFn) -> list[Json]:
     usage = {"input_tokens": draw(st.integers(0, 50)), "output_tokens": 1}
     if draw(st.booleans()):
         usage |= {"cache_read_input_tokens": 5, "cache_creation_input_tokens": 6}
@@ -187,7 +265,7 @@ def anthropic_streams(draw: st.DrawFn) -> list[bytes]:
     reason = "tool_use" if "tool_use" in kinds else "end_turn"
     events.append({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}})
     events.append({"type": "message_stop"})
-    return draw(cut_bytes(_stream(draw, events, named=True)))
+    return events
 
 
 def _stream(draw: st.DrawFn, events: list[Json], *, named: bool) -> bytes:
@@ -203,6 +281,19 @@ def _stream(draw: st.DrawFn, events: list[Json], *, named: bool) -> bytes:
 @given(openai_streams())
 def test_any_openai_stream(chunks: list[bytes]) -> None:
     agree_openai(chunks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(responses_streams())
+def test_any_responses_stream(stream: tuple[list[bytes], bool]) -> None:
+    chunks, complete = stream
+    agree_responses(chunks, complete=complete)
+
+
+@settings(max_examples=30, deadline=None)
+@given(bedrock_streams())
+def test_any_bedrock_stream(chunks: list[bytes]) -> None:
+    agree_bedrock(chunks)
 
 
 @settings(max_examples=40, deadline=None)
