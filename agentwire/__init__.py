@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from agentwire.asyncio_bridge import on_asyncio
     from agentwire.host.connect import Peer, connect
     from agentwire.host.local import LocalSession, open_session
+    from agentwire.options import ServeOptions
     from agentwire.registry import load_codec, load_provider
     from agentwire.serving import serve
-    from agentwire.setup import ServeOptions
     from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
     from agentwire.tools.function import tool
 
@@ -45,7 +45,7 @@ _HOMES = {
     "Agent": "agentwire.agent.loop",
     "LocalSession": "agentwire.host.local",
     "Peer": "agentwire.host.connect",
-    "ServeOptions": "agentwire.setup",
+    "ServeOptions": "agentwire.options",
     "Tool": "agentwire.tools.contract",
     "ToolContext": "agentwire.tools.contract",
     "ToolError": "agentwire.tools.contract",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentwire import registry
 from agentwire.commands import Refusal
+from agentwire.options import ServeOptions
 from agentwire.provider.contract import ConfigError
 from agentwire.server.outbox import Outbox
-from agentwire.setup import Boot, ServeOptions, Setup
+from agentwire.setup import Boot, Setup
 from agentwire.store import StoreError
 from agentwire.transport.stdio import StdioPipes, claim
 

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from agentwire import registry
 from agentwire.commands import Check, ForkSession, OpenSession, Prompt, SessionState
@@ -20,6 +20,7 @@ from agentwire.config import Config, Loaded, combine, load
 from agentwire.events import Notice
 from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
 from agentwire.opening import fork_session, open_session
+from agentwire.options import ServeOptions
 from agentwire.policy import Policy
 from agentwire.provider.contract import ConfigError, Provider, ProviderSettings
 from agentwire.session import Session
@@ -36,52 +37,6 @@ TIME_LIMITS = ("connect_timeout", "silence_timeout")
 
 NO_PROVIDER = "No provider is configured: pass --provider NAME, or set `provider` in agentwire.toml."
 DAMAGED = "The stored history of session '{session}' cannot be read ({why}); it was put aside and begins anew."
-
-
-class ServeOptions(Struct, omit_defaults=True):
-    """What the command line says. Empty means "not said": the configuration files, then defaults, decide."""
-
-    codec: str = "aionrs"
-    codec_options: dict[str, Any] = {}
-    """Options of the codec's own, given to its agent side as keywords."""
-    provider: str = ""
-    model: str = ""
-    models: dict[str, str] = {}
-    """Models that sessions may ask for, and the provider that serves each; empty: any model, from the one provider."""
-    max_tokens: int | UnsetType = UNSET
-    max_turns: int | UnsetType = UNSET
-    """Model calls per turn; 0 is no limit."""
-    base_url: str = ""
-    api_key: str = ""
-    system_prompt: str = ""
-    agents: dict[str, str] = {}
-    """Agents that a prompt may name: system prompts by name."""
-    max_bad_calls: int = 0
-    """Badly written calls that are put back to the model in one turn before it is given up; 0: as the agent says."""
-    auto_approve: bool = False
-    workspace: str = ""
-    session_id: str | None = None
-    resume: str | None = None
-    fork_session: bool = False
-    allow: tuple[str, ...] = ()
-    confine: bool = False
-    ephemeral: bool = False
-    trust_workspace: bool = False
-    thinking: str = ""
-    thinking_budget: int = 0
-    effort: str = ""
-    compaction: str = ""
-    image_input: str = ""
-    context_window: int = 0
-    """Tokens that the model can read; 0: not known."""
-    log_level: str = "warning"
-    provider_options: dict[str, Any] = {}
-    provider_required: bool = False
-    """A provider must be named by option or configuration; there is no default."""
-    extra: Config | None = None
-    """Settings of the originals' own configuration files, under those of ``agentwire.toml``."""
-    notices: tuple[str, ...] = ()
-    """What the person at the host should know of how these options came to be."""
 
 
 class Boot(Struct):

@@ -233,17 +233,19 @@ class CallBatch:
     async def run(self) -> None:
         """Bring every call to its end."""
         order = self._turn.session.policy.calls
-        if order == "parallel":
-            await self._together(self._calls)
-        else:
-            last = [call for call in self._calls if order == "reads_together" and call.overlaps]
+        try:
+            if order == "parallel":
+                await self._together(self._calls)
+            else:
+                last = [call for call in self._calls if order == "reads_together" and call.overlaps]
+                for call in self._calls:
+                    if call not in last:
+                        await self._together([call])
+                await self._together(last)
+        finally:
+            # Also when stopped: what was done is done, and the model must know.
             for call in self._calls:
-                if call not in last:
-                    await self._together([call])
-            await self._together(last)
-        if self._results_last:
-            for call in self._calls:
-                if call.ref.call_id in self._turn.open_calls:
+                if call.state == "done" and call.ref.call_id in self._turn.open_calls:
                     self._show_result(call)
 
     async def _together(self, calls: list[PlannedCall]) -> None:

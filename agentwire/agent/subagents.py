@@ -33,6 +33,8 @@ MAX_TOKENS = 4096
 MOST_AT_ONCE = 5
 """Delegates that work at the same time; more wait for a place."""
 MOST_WAITING = 50
+CUT_SHORT = "stopped"
+"""The error of a subagent that was not let finish."""
 LONGEST_REPORT = 50_000
 """Characters; the middle of a longer one is cut out."""
 
@@ -52,7 +54,7 @@ def _finish(turn: Turn, child: Turn, name: str) -> str:
     child.close_calls("stopped", STOPPED)
     error = child.error.message if child.error is not UNSET else ""
     if not error and stopped:
-        error = STOPPED
+        error = CUT_SHORT
     elif not error and child.limit:
         error = f"gave up at a limit ({child.limit})"
     turn.add_usage(child.usage)
@@ -67,7 +69,7 @@ async def run_subagents(turn: Turn, tasks: list[SubagentTask], answer: Answer) -
     async def run(index: int, task: SubagentTask) -> None:
         child = turn.child(_run_id(task.name), [Text(task.prompt)])
         turn.say(SubagentStarted(child.origin, task.name, task.prompt))
-        error = STOPPED
+        error = CUT_SHORT
         try:
             await answer(child, MAX_STEPS, MAX_TOKENS)
         finally:
@@ -200,7 +202,7 @@ class Delegation:
         self._turn.join(f"{first}\n{text}" if text else first, headline=headline)
 
     def _never_started(self, delegate: _Delegate) -> None:
-        self._turn.say(SubagentFinished(delegate.run_id, delegate.name, STOPPED))
+        self._turn.say(SubagentFinished(delegate.run_id, delegate.name, CUT_SHORT))
 
     def end(self) -> None:
         """The turn needs them no more: nothing starts from here on, and those that still wait are over."""
@@ -208,7 +210,9 @@ class Delegation:
         for delegate in self._in_state("waiting"):
             delegate.state = "stopped"
             self._never_started(delegate)
-        self._nursery.cancel_scope.cancel()
+        for delegate in self._in_state("working"):
+            delegate.state = "stopped"
+            delegate.child.stop()
 
 
 @asynccontextmanager

@@ -72,8 +72,8 @@ def serve(**given: Any) -> int:
 
     TASK is for wires that run one task and end (jan-stream).
     """
+    from agentwire.options import ServeOptions
     from agentwire.serving import serve as serve_stdio
-    from agentwire.setup import ServeOptions
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
     codec_options = dict(parse_option(text) for text in given.pop("codec_option"))

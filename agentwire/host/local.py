@@ -15,12 +15,13 @@ from agentwire.events import AnyEvent, ApprovalRequested, TurnFinished
 from agentwire.host.groups import one_error
 from agentwire.host.refused import Refused
 from agentwire.log.waiting import next_records
+from agentwire.options import ServeOptions
 from agentwire.policy import Policy
 from agentwire.server.runner import SessionRunner
 from agentwire.server.runtime import close_provider, make_runner
 from agentwire.server.server import Server
 from agentwire.session import Session
-from agentwire.setup import ServeOptions, Setup
+from agentwire.setup import Setup
 
 OnApproval = Callable[[ApprovalRequested], "bool | Awaitable[bool]"]
 """Answers the agent's questions: True lets the call run."""

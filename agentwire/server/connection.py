@@ -209,7 +209,7 @@ class Connection:
             sent = self._transport.send_now(out)
         except OSError as error:
             if self._outlives_output and not self._discards:
-                logger.error("%s: the host reads no more, output is thrown away: %s", self._outlives_output, error)
+                logger.warning("%s: the host reads no more: %s", self._outlives_output, error)
                 self._discards = True
             else:
                 logger.info("the host closed its end: %s", error)

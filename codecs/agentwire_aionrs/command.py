@@ -21,7 +21,7 @@ from agentwire.cli import run
 from agentwire_aionrs.wire import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
-    from agentwire.setup import ServeOptions
+    from agentwire.options import ServeOptions
 
 NAME = "agentwire-aionrs"
 JSON_STREAM = "--json-stream"
@@ -182,8 +182,8 @@ def _options(
 ) -> ServeOptions:
     """The command line completed by the configuration files; a session to resume is ours after this."""
     from agentwire.config import is_trusted, load
+    from agentwire.options import ServeOptions
     from agentwire.provider import ConfigError
-    from agentwire.setup import ServeOptions
     from agentwire_aionrs.originals import configuration
     from agentwire_aionrs.originals.options import serve_options
 

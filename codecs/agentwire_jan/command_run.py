@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from agentwire.setup import ServeOptions
+    from agentwire.options import ServeOptions
     from agentwire_jan.configuration import Configuration
     from agentwire_jan.stream_wire import Result
 

@@ -59,9 +59,7 @@ def advertise(name: str) -> str:
 
 def tool_specs(tools: list[HostTool]) -> list[wire.ToolSpec]:
     """The tools as the model is told of them."""
-    return [
-        wire.ToolSpec(function=wire.Function(tool.name, tool.description, tool.parameters)) for tool in tools
-    ]
+    return [wire.ToolSpec(function=wire.Function(tool.name, tool.description, tool.parameters)) for tool in tools]
 
 
 def read_spec(spec: wire.ToolSpec) -> HostTool:

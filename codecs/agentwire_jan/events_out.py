@@ -20,7 +20,6 @@ from agentwire_jan.surface import Surface
 from agentwire_jan.usage import to_wire
 
 
-
 class Own(Struct, gc=False):
     """An event that the bus has no word for, written as it came."""
 
@@ -35,7 +34,7 @@ Made = Sequence[Struct]
 class _Run:
     """What is remembered of the main run, or of one subagent's."""
 
-    __slots__ = ("calls", "held", "hosts", "holding", "usage")
+    __slots__ = ("calls", "held", "holding", "hosts", "usage")
 
     def __init__(self) -> None:
         self.holding = False
@@ -72,7 +71,10 @@ class Items:
         """The turn under way; ``""``: none."""
 
     def made(self, record: Record) -> Made:
-        """The event objects for a record; those of a subagent's are not yet inside its ``subagent``."""
+        """The event objects for a record; those of a subagent's are not yet inside its ``subagent``.
+
+        A turn's end leaves :attr:`turn_id` as it is, for whoever writes its lines; :meth:`end` takes it away.
+        """
         event = record.event
         kind = event.__class__
         if record.origin:
@@ -89,7 +91,6 @@ class Items:
         made = () if make is None else make(self, event, self._run(""), record)
         if kind is bus.TurnFinished:
             self.history.feed(record)
-            self.turn_id = ""
         return made
 
     def learn(self, record: Record) -> None:
@@ -98,8 +99,12 @@ class Items:
             self.made(record)
         else:
             self.history.feed(record)
-            if isinstance(record.event, bus.TurnFinished):
-                self.turn_id = ""
+        if isinstance(record.event, bus.TurnFinished) and not record.origin:
+            self.end()
+
+    def end(self) -> None:
+        """No turn is under way any more."""
+        self.turn_id = ""
 
     def said(self, text: str) -> None:
         """The same as :meth:`made` does for text deltas of the main run, for many at once."""
@@ -250,9 +255,7 @@ class Items:
     def _subagent_queued(self, event: bus.SubagentQueued, run: _Run, record: Record) -> Made:
         self._names[event.run_id] = event.name
         return (
-            wire.SubagentQueued(
-                run_id=event.run_id, name=event.name, task=event.task or UNSET, waiting=event.waiting
-            ),
+            wire.SubagentQueued(run_id=event.run_id, name=event.name, task=event.task or UNSET, waiting=event.waiting),
         )
 
     def _subagent_started(self, event: bus.SubagentStarted, run: _Run, record: Record) -> Made:
@@ -304,7 +307,9 @@ _MAKERS: Final[dict[type[Event], _Maker]] = {
     bus.CallCancelled: Items._call_cancelled,
     bus.HostToolRequested: Items._host_tool_requested,
     bus.HostToolCancelled: Items._host_tool_cancelled,
-    bus.HostToolDetails: _plain(lambda event: wire.ToolDetails(id=event.call_id, details=facts.one_line(event.details))),
+    bus.HostToolDetails: _plain(
+        lambda event: wire.ToolDetails(id=event.call_id, details=facts.one_line(event.details))
+    ),
     bus.RequestSent: Items._request_sent,
     bus.RetryScheduled: _plain(
         lambda event: wire.Retry(

@@ -136,7 +136,7 @@ class JanHost:
             if self._ended.get(session) == turn_id:
                 return []  # nothing of a turn comes after its end
             turn = self._begin(session, turn_id, turn_id, [], said)
-        told = [(item, "")] if isinstance(item, bus.Unknown) else turn.reader.read(item)
+        told: list[Told] = [(item, "")] if isinstance(item, bus.Unknown) else turn.reader.read(item)
         return said + turn.say(told)
 
     def _begin(self, session: str, turn_id: str, ref: JsonId, parts: list[bus.Part], said: Said) -> _Turn:
@@ -173,8 +173,8 @@ class JanHost:
         method = frame.get("method")
         if isinstance(method, str):
             return self._unknown(line, method, frame.get("params"))
-        sent = self._waiting.pop(number, None) if type(number := frame.get("id")) is int else None
-        if sent is None:
+        number = frame.get("id")
+        if type(number) is not int or (sent := self._waiting.pop(number, None)) is None:
             return [Heard(unknown(line, "answer"))]
         return self._answered(number, sent, frame)
 

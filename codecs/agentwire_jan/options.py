@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agentwire.config import Config
 from agentwire.provider.contract import ConfigError
-from agentwire.setup import ServeOptions
+from agentwire.options import ServeOptions
 from agentwire.store import SessionStore, new_session_id
 from agentwire_jan.configuration import KEY_VARIABLE, Configuration, Service
 

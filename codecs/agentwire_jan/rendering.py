@@ -129,6 +129,7 @@ class ItemLines:
             self._append(item, record.origin, out)
         if isinstance(event, bus.TurnFinished) and not record.origin and turn_id:
             out += self.ended(event, turn_id)
+            self.items.end()
 
     def _forget(self) -> None:
         """What was made for another turn, or before a subagent's name was known."""

@@ -134,14 +134,14 @@ class _Result(Struct, gc=False, rename="camel"):
     """Base of every result."""
 
 
-class ServerInfo(_Result, frozen=True):
+class ServerInfo(Struct, frozen=True, gc=False):
     """Who the agent is."""
 
     name: str = "jan"
     version: str = SERVER_VERSION
 
 
-class Serves(_Result, frozen=True):
+class Serves(Struct, frozen=True, gc=False):
     """What the agent can do."""
 
     session: bool = True

@@ -125,7 +125,7 @@ class Llama:
             await self._links.pop(old).reader.aclose()
 
     def _reply_reader(self, base_url: str, key: str) -> Provider:
-        settings = replace(self._settings, model=READER, base_url=base_url, api_key=key, environ={}, options=self._rest)
+        settings = replace(self._settings, base_url=base_url, api_key=key, environ={}, options=self._rest)
         try:
             return self._reader.create(settings)
         except ConfigError as error:

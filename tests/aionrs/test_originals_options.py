@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from agentwire.config import Config
 from agentwire.provider import ConfigError
-from agentwire.setup import ServeOptions
+from agentwire.options import ServeOptions
 from agentwire_aionrs.originals.configuration import Configuration
 from agentwire_aionrs.originals.options import serve_options
 

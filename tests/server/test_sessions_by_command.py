@@ -31,10 +31,11 @@ from agentwire.commands import (
 )
 from agentwire.events import Notice, SessionOpened, TurnFinished, TurnStarted
 from agentwire.messages import UserMessage
+from agentwire.options import ServeOptions
 from agentwire.policy import Policy
 from agentwire.server.runtime import make_runner
 from agentwire.server.server import Server
-from agentwire.setup import ServeOptions, Setup
+from agentwire.setup import Setup
 
 PLAY = '{"text": "one"}\n{"text": "two"}\n{"text": "three"}\n'
 
