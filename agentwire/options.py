@@ -46,6 +46,8 @@ class ServeOptions(Struct, omit_defaults=True):
     context_window: int = 0
     """Tokens that the model can read; 0: not known."""
     log_level: str = "warning"
+    record: str = ""
+    """File to record the wire to, both directions."""
     provider_options: dict[str, Any] = {}
     provider_required: bool = False
     """A provider must be named by option or configuration; there is no default."""

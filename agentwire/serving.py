@@ -23,6 +23,7 @@ from agentwire.transport.stdio import StdioPipes, claim
 
 if TYPE_CHECKING:
     from agentwire.codec.contract import AgentSide, Codec
+    from agentwire.recording import Recorder
 
 logger = logging.getLogger("agentwire.serve")
 
@@ -64,6 +65,38 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[
         logger.exception("the codec %s could not be loaded", options.codec)
         print(f"Error: the codec '{options.codec}' cannot be loaded: {type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
+    try:
+        recorder = _record(options, codec, pipes)
+    except ConfigError as error:
+        return _fatal(pipes, side, str(error))
+    try:
+        return _open_and_run(agent, options, codec, side, pipes, stopping)
+    finally:
+        if recorder is not None:
+            recorder.close()
+
+
+def _record(options: ServeOptions, codec: Codec, pipes: StdioPipes) -> Recorder | None:
+    if not options.record:
+        return None
+    from agentwire.recording import Recorder, RecordingError
+
+    try:
+        recorder = Recorder(options.record, codec.name, role="serve")
+    except RecordingError as error:
+        raise ConfigError(str(error)) from None
+    pipes.heard, pipes.written = recorder.host, recorder.agent
+    return recorder
+
+
+def _open_and_run(
+    agent: Any,
+    options: ServeOptions,
+    codec: Codec,
+    side: AgentSide,
+    pipes: StdioPipes,
+    stopping: list[signal.Signals],
+) -> int:
     try:
         setup = Setup(options, codec.policy, agent)
         boot = setup.at_start() if codec.sessions == "one" else None

@@ -236,7 +236,7 @@ class Setup:
         if not name:
             raise ConfigError(NO_PROVIDER, "config_missing")
         provider = self._make(config, name, model or default)
-        return provider, model or default or provider.model
+        return provider, provider.model or model or default
 
     def _serving(self, config: Config, asked: str, default: str) -> tuple[str, str]:
         """Who serves a model that was asked for, and what it is called there."""
@@ -322,11 +322,6 @@ class Setup:
             max_bad_calls=options.max_bad_calls,
             context_window=options.context_window or config.context_window,
         )
-
-
-def prepare(options: ServeOptions, policy: Policy, agent: Any) -> Boot:
-    """Open the session that the options ask for. Raises :class:`ConfigError` or :class:`StoreError`."""
-    return Setup(options, policy, agent).at_start()
 
 
 def _check_agent(agent: Any) -> None:

@@ -8,7 +8,7 @@ with the turn.
 from __future__ import annotations
 
 from agentwire.events import ErrorInfo, RetryScheduled
-from agentwire.provider.contract import ProviderError
+from agentwire.provider.contract import ConfigError, ProviderError
 
 DELAYS_MS: dict[str, tuple[int, ...]] = {
     "connect": (300, 600),
@@ -40,4 +40,6 @@ def schedule(error: ProviderError, attempt: int, *, shown: bool) -> RetrySchedul
 
 def error_info(error: ProviderError) -> ErrorInfo:
     """What the host is told of a failure that stands."""
-    return ErrorInfo("config_error" if error.kind == "config" else "provider_error", error.message, error.retryable)
+    code = "config_error" if error.kind == "config" else "provider_error"
+    kind = error.__cause__.kind if isinstance(error.__cause__, ConfigError) else ""
+    return ErrorInfo(code, error.message, error.retryable, kind)

@@ -144,6 +144,8 @@ class ErrorInfo(Struct, omit_defaults=True):
     """``provider_error``, ``tool_error``, ``config_error``, ``protocol_error`` or ``internal_error``."""
     message: str
     retryable: bool = False
+    kind: str = ""
+    """Of a set-up that is not in order: which part, as :class:`agentwire.provider.ConfigError` tells them apart."""
 
 
 class ToolSpec(Struct, omit_defaults=True):

@@ -45,15 +45,26 @@ class StdioPipes:
             self.waits = os.isatty(write_fd)
             self._write = self._write_pollable if self.waits else self._write_blocking
         self.write_fd = write_fd
+        self.heard: Callable[[bytes], None] | None = None
+        """Told of every piece that was read; for recordings."""
+        self.written: Callable[[memoryview], None] | None = None
+        """Told of every piece that was written."""
         self.read_waits = not stat.S_ISREG(os.fstat(read_fd).st_mode) and not _is_null(read_fd)
 
     def write_now(self, data: bytearray | memoryview) -> int:
         """Write what the pipe takes without waiting; the number of bytes taken. Raises ``OSError`` if it is broken."""
-        return self._write(data)
+        sent = self._write(data)
+        if self.written is not None:
+            with memoryview(data) as view, view[:sent] as piece:
+                self.written(piece)
+        return sent
 
     def read(self) -> bytes:
         """Read what is there; ``b""`` at the end of the input. Blocks if nothing is."""
-        return os.read(self.read_fd, CHUNK)
+        data = os.read(self.read_fd, CHUNK)
+        if self.heard is not None:
+            self.heard(data)
+        return data
 
     def close(self) -> None:
         """Close both ends."""

@@ -32,20 +32,15 @@ class TurnReader:
         self.follower = Follower()
 
     def read(self, item: Struct) -> list[Told]:
-        """One event of the wire; a struct of :mod:`agentwire_jan.wire`."""
+        """One event of the wire: a struct of :mod:`agentwire_jan.wire`, or an ``Unknown`` made of it."""
         origin = ""
         while isinstance(item, wire.Subagent):
             origin = item.run_id
-            inner = _inner(item.event)
-            if isinstance(inner, bus.Unknown):
-                return [(inner, origin)]
-            item = inner
+            item = _inner(item.event)
+        if isinstance(item, bus.Unknown):
+            return [(event, origin) for event in self.follower.hear(item, origin)]
         read = _READERS.get(item.__class__)
         return [] if read is None else [(event, origin) for event in read(self.follower, item, origin)]
-
-    def unknown(self, raw: bytes, name: str = "") -> list[Told]:
-        """An event object that the surface's decoder did not understand."""
-        return [(unknown(raw, name), "")]
 
     def end(self, outcome: bus.Outcome, message: str = "") -> list[Told]:
         """The turn is over. ``message``: why it failed."""
@@ -66,7 +61,7 @@ def unknown(raw: bytes, name: str = "") -> bus.Unknown:
     return bus.Unknown("jan", tag if isinstance(tag, str) and tag else name or "line", kept)
 
 
-def _inner(raw: Raw) -> Struct | bus.Unknown:
+def _inner(raw: Raw) -> Struct:
     """What a subagent says. Its own start and end come from outside."""
     try:
         item: Struct = _NESTED.decode(raw)

@@ -1,8 +1,8 @@
 """A turn as a host follows it: what the wire leaves to be worked out from the order of what it says.
 
 The wire does not say that a reply is complete, nor that a call runs, nor which call a question is about. A step is
-finished once its usage or its calls were told and what comes next shows that the batch began; a call runs before its
-first output; a question is about the oldest call of that name that was neither asked about nor started.
+finished once its calls were told and anything else is, or its usage was and something shows that the run went on; a
+call runs before its first output; a question is about the oldest call of that name that was neither asked about nor started.
 """
 
 from __future__ import annotations
@@ -100,8 +100,13 @@ class Follower:
 
     def hear(self, event: Event, origin: str = "") -> list[Event]:
         """An event that the bus has a word for."""
-        handle = _HANDLERS.get(event.__class__)
-        return [event] if handle is None else handle(self, self._run(origin), event)
+        kind = event.__class__
+        run = self._run(origin)
+        handle = _HANDLERS.get(kind)
+        # Calls are shown one right after the other, so whatever follows them is not of the reply any more.
+        before = run.close(sure=True) if run.refs and not run.finished and kind not in _OF_REPLY else []
+        said = [event] if handle is None else handle(self, run, event)
+        return before + said if before else said
 
     def used(self, usage: bus.Usage, origin: str = "") -> None:
         """Tokens of a request."""
@@ -235,3 +240,7 @@ _HANDLERS: Final[dict[type[Event], Callable[[Follower, _Run, Any], list[Event]]]
     bus.Parked: Follower._parked,
 }
 """Events not listed are passed on as they are."""
+
+_OF_REPLY: Final = frozenset({
+    bus.TextDelta, bus.ReasoningDelta, bus.CallStarted, bus.CallArgumentsDelta, bus.CallReady,
+})  # fmt: skip

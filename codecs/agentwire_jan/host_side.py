@@ -129,15 +129,14 @@ class JanHost:
             return self._completed(params)
         return self._in_turn(params.sessionId, params.turnId, params.event)
 
-    def _in_turn(self, session: str, turn_id: str, item: Struct | bus.Unknown) -> Said:
+    def _in_turn(self, session: str, turn_id: str, item: Struct) -> Said:
         said: Said = []
         turn = self._turns.get(turn_id)
         if turn is None:
             if self._ended.get(session) == turn_id:
                 return []  # nothing of a turn comes after its end
             turn = self._begin(session, turn_id, turn_id, [], said)
-        told: list[Told] = [(item, "")] if isinstance(item, bus.Unknown) else turn.reader.read(item)
-        return said + turn.say(told)
+        return said + turn.say(turn.reader.read(item))
 
     def _begin(self, session: str, turn_id: str, ref: JsonId, parts: list[bus.Part], said: Said) -> _Turn:
         turn = self._turns[turn_id] = _Turn(session, turn_id, ref)

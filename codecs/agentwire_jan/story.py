@@ -181,7 +181,7 @@ class Story:
         return [*self._follower.failed(message), *self._follower.end("failed", message)]
 
     def _unknown(self, event: bus.Unknown, origin: str) -> list[Event]:
-        return [] if facts.own_item(event) is None else [event]
+        return [] if facts.own_item(event) is None else self._told(event, origin)
 
 
 _SPECIAL: Final[dict[type[Event], Callable[[Story, Any, str], list[Event]]]] = {

@@ -21,6 +21,8 @@ from agentwire.codec.jsontext import BadJson, BadShape, LineDecoder, append_line
 from agentwire.commands import Command, Done, JsonId, Refusal
 from agentwire_jan import stream_wire, wire
 from agentwire_jan.events_in import Told, TurnReader, unknown
+from agentwire_jan.facts import NO_OUTCOME
+from agentwire_jan.following import Follower
 from agentwire_jan.messages import parts_to_wire
 
 RUN: Final = "run"
@@ -59,6 +61,7 @@ class JanStreamHost:
         self._ref: JsonId = RUN
         self._questions: dict[str, str] = {}
         """Of each question, the call that it is about."""
+        self._opened = False
         self._over = False
 
     # --- commands ---
@@ -107,13 +110,13 @@ class JanStreamHost:
             return []
         item = _decoded(line)
         if isinstance(item, bus.Unknown):
-            return [self._heard(item)]
+            return self._unknown(item)
         frame = _FRAMES.get(item.__class__)
         if frame is not None:
             return frame(self, item)
         if self._over:
             return [self._heard(unknown(line))]
-        return self._event(item)
+        return self._running() + self._event(item)
 
     def close(self) -> Said:
         """The agent's output ended: so did the run, and every command that still waits was not carried out."""
@@ -126,15 +129,23 @@ class JanStreamHost:
 
     # --- a run's events ---
 
+    def _running(self) -> Said:
+        """The run has begun; the first thing that is said of it tells so."""
+        if self._reader is not None:
+            return []
+        self._reader = TurnReader()
+        return self._begin()
+
     def _event(self, item: Struct) -> Said:
-        said: Said = []
-        reader = self._reader
-        if reader is None:
-            reader = self._reader = TurnReader()
-            said += self._begin()
-        if isinstance(item, wire.Finished) and item.stop_reason == "aborted":
-            return said  # the last line says it, too
-        return said + self._told(reader.read(item))
+        if self._reader is None or (isinstance(item, wire.Finished) and item.stop_reason == "aborted"):
+            return []  # the last line says it, too
+        return self._told(self._reader.read(item))
+
+    def _unknown(self, event: bus.Unknown) -> Said:
+        """A line that the bus has no word for: an object that comes while the run is on is of the run."""
+        if self._over or not self._opened or event.name == "line":
+            return [self._heard(event)]
+        return self._running() + self._told([(event, "")])
 
     def _begin(self) -> Said:
         sent = next((sent for sent in self._sent if isinstance(sent.command, commands.Prompt)), None)
@@ -160,10 +171,11 @@ class JanStreamHost:
 
     def _on_init(self, line: stream_wire.Init) -> Said:
         self._session = line.session_id
+        self._opened = True
         return [self._heard(bus.SessionOpened(line.session_id, workspace=line.cwd or "", model=line.model))]
 
     def _on_decision(self, line: stream_wire.PermissionDecision) -> Said:
-        decision, scope = _DECISIONS.get(line.decision, ("denied", ""))
+        decision, scope = DECISIONS.get(line.decision, ("denied", ""))
         call_id = self._questions.pop(line.request_id, "")
         if decision == "denied" and self._reader is not None:
             self._reader.follower.deny(line.request_id, "")
@@ -183,24 +195,14 @@ class JanStreamHost:
     def _on_result(self, line: stream_wire.Result) -> Said:
         reader, self._reader = self._reader, None
         self._over = True
-        error = line.error if isinstance(line.error, stream_wire.RunError) else None
-        info = UNSET if error is None else bus.ErrorInfo(ERRORS.get(error.code, "internal_error"), error.message)
-        if reader is None:
-            said: Said = [] if isinstance(info, UnsetType) else [self._heard(bus.ErrorRaised(info))]
-            failed = Refusal("config", error.message) if error is not None else Refusal("internal", "the run is over")
-            return said + self._settle(commands.Prompt, failed) + self._settle(commands.Command)
-        outcome, limit = _outcome(line, error)
-        *said_before, (finished, _) = reader.end(outcome, "" if error is None else error.message)
-        ended = replace(
-            finished,
-            text=line.result,
-            usage=_usage(line.usage),
-            error=info if outcome == "failed" else UNSET,
-            finish_reason=line.stop_reason if outcome == "completed" else "",
-            steps=line.num_turns,
-            limit=limit,
-        )
-        return self._told([*said_before, (ended, "")]) + self._settle(commands.Command)
+        if reader is not None:
+            said = self._told([(event, "") for event in run_ended(reader.follower, line)])
+            return said + self._settle(commands.Command)
+        error = failure(line)
+        if isinstance(error, UnsetType):
+            return self._settle(commands.Command)
+        refused = Refusal("config", error.message)
+        return [self._heard(bus.ErrorRaised(error)), *self._settle(commands.Command, refused)]
 
     # --- outcomes ---
 
@@ -228,14 +230,37 @@ def _decoded(line: bytes) -> Struct | bus.Unknown:
     return item
 
 
-def _outcome(line: stream_wire.Result, error: stream_wire.RunError | None) -> tuple[bus.Outcome, Any]:
-    if error is not None or line.is_error:
-        return ("limit", "steps") if error is not None and error.message.startswith(LIMIT) else ("failed", "")
-    return ("cancelled" if line.stop_reason == "aborted" else "completed"), ""
+def failure(line: stream_wire.Result) -> bus.ErrorInfo | UnsetType:
+    """Why a run failed."""
+    if not line.is_error:
+        return UNSET
+    error = line.error if isinstance(line.error, stream_wire.RunError) else stream_wire.RunError("", NO_OUTCOME)
+    return bus.ErrorInfo(ERRORS.get(error.code, "internal_error"), error.message)
+
+
+def run_ended(follower: Follower, line: stream_wire.Result) -> list[bus.Event]:
+    """The events at the end of a run, its own last."""
+    error = failure(line)
+    outcome: bus.Outcome = "cancelled" if line.stop_reason == "aborted" else "completed"
+    out_of_turns = False
+    if not isinstance(error, UnsetType):
+        out_of_turns = error.message.startswith(LIMIT)
+        outcome = "limit" if out_of_turns else "failed"
+    *before, finished = follower.end(outcome, "" if isinstance(error, UnsetType) else error.message)
+    ended = replace(
+        finished,
+        text=line.result,
+        usage=_usage(line.usage),
+        error=error if outcome == "failed" else UNSET,
+        finish_reason=line.stop_reason if outcome == "completed" else "",
+        steps=line.num_turns,
+        limit="steps" if out_of_turns else "",
+    )
+    return [*before, ended]
 
 
 def _usage(usage: stream_wire.ReportUsage) -> bus.Usage:
-    """The tokens of a whole run. A run that counted none of a kind may not have been told."""
+    """The tokens of a whole run."""
     return bus.Usage(
         usage.prompt_tokens,
         usage.completion_tokens,
@@ -248,7 +273,7 @@ def _code(message: str) -> Any:
     return "not_pending" if message.endswith(" is pending") else "too_late" if "run ended" in message else "bad_params"
 
 
-_DECISIONS: Final[dict[str, tuple[Any, Any]]] = {
+DECISIONS: Final[dict[str, tuple[Any, Any]]] = {
     "allow_once": ("allowed", "call"),
     "allow_always": ("allowed", "tool"),
     "deny": ("denied", ""),

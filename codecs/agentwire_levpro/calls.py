@@ -73,17 +73,15 @@ class StepCalls:
         """A call was started."""
         call = self._known.get(event.call_id)
         if call is None:
-            call = self._known[event.call_id] = Call(event.call_id, event.name)
+            return []
         self._queue.append(call)
         return self._advance()
 
     def ended(self, event: bus.CallFinished | bus.CallCancelled) -> Shown:
-        """A call is closed. One that never ran is shown if that was decided, not if the turn just ended before it."""
+        """A call is closed. One that never ran is shown if that was decided, not if the turn ended first."""
         call = self._known.get(event.call_id)
-        if call is None:
-            call = Call(event.call_id, event.name)
-        if call.barred:
-            return []
+        if call is None or call.barred:
+            return []  # cut off before it was anything to show, or not for hosts to see
         if call not in self._queue:
             if isinstance(event, bus.CallCancelled) and event.cause in _CUT:
                 return []

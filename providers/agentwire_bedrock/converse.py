@@ -41,12 +41,6 @@ def build(request: ModelRequest, quirks: BedrockQuirks) -> bytes:
     return lenient.encode(body | quirks.extra_body)
 
 
-def message_events(name: str, payload: Json) -> list[Json]:
-    """The events of a Messages stream that say what an event of Converse says; none for one that says nothing."""
-    translate = _EVENTS.get(name)
-    return translate(payload) if translate else []
-
-
 def _blocks(blocks: list[Json]) -> list[Json]:
     return [_BLOCKS[block["type"]](block) for block in blocks if block["type"] in _BLOCKS]
 
@@ -127,9 +121,10 @@ def _index(payload: Json) -> int | None:
     return index if isinstance(index, int) else None
 
 
-_EVENTS: dict[str, Callable[[Json], list[Json]]] = {
+TRANSLATIONS: dict[str, Callable[[Json], list[Json]]] = {
     "contentBlockStart": _block_start,
     "contentBlockDelta": _block_delta,
     "messageStop": _message_stop,
     "metadata": _metadata,
 }
+"""By the name of an event of Converse: gives the events of a Messages stream that say what its payload says."""

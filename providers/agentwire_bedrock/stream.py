@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from agentwire.provider import CLOSED, CLOSING, Emit, ProviderError, lenient
 from agentwire_anthropic.stream import MessageReader
-from agentwire_bedrock.converse import message_events
+from agentwire_bedrock.converse import TRANSLATIONS
 from agentwire_bedrock.frames import Frame, FrameError, FrameParser
 
 STATUS_OF = {
@@ -69,7 +69,9 @@ class FrameReader(MessageReader):
             if inner:
                 self.on_event(inner, b"")
             return
-        for event in message_events(frame.name, self._object(frame.payload)):
+        if (translate := TRANSLATIONS.get(frame.name)) is None:
+            return
+        for event in translate(self._object(frame.payload)):
             self.on_event(msgspec.json.encode(event), b"")
         if frame.name == "messageStop":
             self.patience = CLOSING  # what was used is told after the end
@@ -84,8 +86,11 @@ class FrameReader(MessageReader):
     def _failure(self, frame: Frame) -> ProviderError:
         """The error for a frame that says that the service failed, after a status that said it had not."""
         name = frame.name[:1].lower() + frame.name[1:]
-        said = self._object(frame.payload) if frame.payload else {}
-        text = said.get("message") or said.get("Message") or frame.text or name
+        try:
+            said = self._object(frame.payload)
+        except ProviderError:
+            said = {}
+        text = said.get("message") or said.get("Message") or frame.text or frame.name
         error = self.reported({"error": {"message": text, "type": frame.name, "status": STATUS_OF.get(name, 0)}})
         error.retryable = error.retryable or name in PASSING
         return error

@@ -43,7 +43,7 @@ def frame_chunk(event: Json) -> bytes:
 
 def exception_frame(name: str, payload: Json) -> bytes:
     """A frame that says that the service failed."""
-    body = json.dumps(payload).encode()
+    body = json.dumps(payload, separators=(",", ":")).encode()
     return frame(body, exception_type=name, content_type="application/json", message_type="exception")
 
 
