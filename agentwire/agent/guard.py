@@ -39,10 +39,9 @@ class FailureGuard:
         """A call of this round has ended; ``last``: all of them have. What to warn the model of, or ``""``."""
         key = (name, arguments)
         self._round.append((key, failed))
-        warnings = [self._same(key, failed)]
-        if last:
-            warnings.append(self._round_over())
-        return "\n".join(filter(None, warnings))
+        same = self._same(key, failed)
+        rounds = self._round_over() if last else ""
+        return same or rounds
 
     def _same(self, key: Key, failed: bool) -> str:
         if not failed:
@@ -66,11 +65,10 @@ class FailureGuard:
         block = self._rounds[-period:]
         if len(block) < period or len(set(block)) == 1:
             return 0
-        times = 0
-        while self._rounds[len(self._rounds) - (times + 1) * period :][:period] == block:
+        times, rounds = 0, list(self._rounds)
+        while rounds[-period:] == block:
             times += 1
-            if (times + 1) * period > len(self._rounds):
-                break
+            del rounds[-period:]
         return times
 
     def _judged(self, times: int, thresholds: tuple[int, int], warning: str) -> str:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker, Violation
     from agentwire.codec.contract import AgentSide, Codec, Directive, HostSide, Request, View
     from agentwire.codec.fidelity import Fidelity
     from agentwire.codec.framing import Framer, LineFault
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AgentSide": "agentwire.codec.contract",
     "Answered": "agentwire.codec.heard",
+    "Checker": "agentwire.codec.checking",
     "Codec": "agentwire.codec.contract",
     "Directive": "agentwire.codec.contract",
     "Fidelity": "agentwire.codec.fidelity",
@@ -30,11 +32,13 @@ _HOMES = {
     "Record": "agentwire.log.record",
     "Request": "agentwire.codec.contract",
     "View": "agentwire.codec.contract",
+    "Violation": "agentwire.codec.checking",
 }
 
 __all__ = [
     "AgentSide",
     "Answered",
+    "Checker",
     "Codec",
     "Directive",
     "Fidelity",
@@ -46,6 +50,7 @@ __all__ = [
     "Record",
     "Request",
     "View",
+    "Violation",
 ]
 
 

@@ -23,6 +23,7 @@ from agentwire.log.record import Record
 from agentwire.policy import Policy
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
 
 
@@ -142,3 +143,8 @@ class Codec(Struct, frozen=True):
     """Longest line the agent side reads, in bytes without its line feed; a host reads up to 64 MiB."""
     schemas: Callable[[], dict[str, Any]] | None = None
     """JSON Schemas of the wire, both directions: file name to schema, for ``agentwire schema``."""
+    recognises: Callable[[dict[str, Any]], bool] | None = None
+    """Whether a decoded line of an agent may be one of this wire: a cheap look at its keys. It is how a log that does
+    not say its wire is told; where a line fits several, more lines decide."""
+    checker: Callable[[], Checker] | None = None
+    """Makes what checks the wire's rules, shape and order, line by line."""

@@ -17,13 +17,13 @@ def provenance(body: bytes, *, provider: str, model: str, api: str = "") -> Requ
     """The record of a request whose JSON body is ``body``, to be emitted right before it is sent.
 
     The hashes are SHA-256 in hex over canonical JSON, that is, compact and with the keys of every object sorted: one
-    over the body without the fields :data:`TRANSPORT`, one over its ``tools`` (empty if it has none). ``api`` is the
-    form of the body: ``chat``, ``responses``, ``messages``, ``converse``.
+    over the body without the fields :data:`TRANSPORT`, one over its tools as they stand there (empty if it has none).
+    ``api`` is the form of the body: ``chat``, ``responses``, ``messages``, ``converse``.
     """
     fields: dict[str, Any] = msgspec.json.decode(body)
     for name in TRANSPORT:
         fields.pop(name, None)
-    tools = fields.get("tools")
+    tools = fields.get("tools") or fields.get("toolConfig")
     return RequestSent(provider, model, api, _digest(fields), len(body), _digest(tools) if tools else "")
 
 

@@ -87,7 +87,7 @@ def _refused(why: str) -> Any:
     """A flag that would change what happens and that is not built here."""
 
     def check(ctx: click.Context, param: click.Parameter, given: Any) -> None:
-        if given not in (None, False):
+        if given is not None and given is not False:
             raise click.UsageError(f"{param.opts[0]} is not supported by agentwire: {why}")
 
     return check

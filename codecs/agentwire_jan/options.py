@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from agentwire.config import Config
-from agentwire.provider.contract import ConfigError
 from agentwire.options import ServeOptions
+from agentwire.provider.contract import ConfigError
 from agentwire.store import SessionStore, new_session_id
 from agentwire_jan.configuration import KEY_VARIABLE, Configuration, Service
 

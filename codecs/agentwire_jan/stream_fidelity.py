@@ -10,11 +10,11 @@ from agentwire.codec.fidelity import EXACT, Fidelity, Row, Rule, absent, invente
 from agentwire.commands import JsonId
 from agentwire.events import Event
 from agentwire.log.record import Record
-from agentwire_jan import facts, fidelity
+from agentwire_jan import fidelity
 from agentwire_jan.events_out import Items
 from agentwire_jan.story import Reduce, Story
 from agentwire_jan.stream_agent import decided
-from agentwire_jan.stream_host import DECISIONS, RUN, run_ended
+from agentwire_jan.stream_host import DECISIONS, RUN, told_end
 from agentwire_jan.stream_report import Report
 from agentwire_jan.surface import STREAM
 
@@ -51,6 +51,8 @@ class StreamStory(Story):
         heard = super()._hear(record)
         if isinstance(event, bus.TurnStarted) and not record.origin:
             return []
+        if isinstance(event, bus.TurnFinished) and heard:
+            heard = self._completed(event, heard)
         for said in heard:
             if isinstance(said, bus.ApprovalRequested):
                 self._asked[said.approval_id] = said.call_id
@@ -69,16 +71,10 @@ class StreamStory(Story):
         call_id = self._asked.pop(event.approval_id, "")
         return [bus.ApprovalResolved(event.approval_id, call_id, decision, scope, "host")]
 
-    def _turn_finished(self, event: bus.TurnFinished, origin: str) -> list[Event]:
-        if origin:
-            return []
-        line = self._report.result(event, 0)
-        before: list[Event] = []
-        if event.outcome == "completed":
-            before = self._follower.done(line.stop_reason)
-        elif event.outcome != "cancelled":
-            before = self._follower.failed(facts.failure(event))
-        return [*before, *run_ended(self._follower, line)]
+    def _completed(self, event: bus.TurnFinished, heard: list[Event]) -> list[Event]:
+        """What the last line says of the end beside what the events before it do."""
+        *before, finished = heard
+        return [*before, told_end(finished, self._report.result(event, 0))]
 
 
 # --- the table -----------------------------------------------------------------------------------------------

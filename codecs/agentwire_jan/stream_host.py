@@ -22,7 +22,6 @@ from agentwire.commands import Command, Done, JsonId, Refusal
 from agentwire_jan import stream_wire, wire
 from agentwire_jan.events_in import Told, TurnReader, unknown
 from agentwire_jan.facts import NO_OUTCOME
-from agentwire_jan.following import Follower
 from agentwire_jan.messages import parts_to_wire
 
 RUN: Final = "run"
@@ -196,7 +195,7 @@ class JanStreamHost:
         reader, self._reader = self._reader, None
         self._over = True
         if reader is not None:
-            said = self._told([(event, "") for event in run_ended(reader.follower, line)])
+            said = self._told(_closed(reader, line))
             return said + self._settle(commands.Command)
         error = failure(line)
         if isinstance(error, UnsetType):
@@ -238,25 +237,37 @@ def failure(line: stream_wire.Result) -> bus.ErrorInfo | UnsetType:
     return bus.ErrorInfo(ERRORS.get(error.code, "internal_error"), error.message)
 
 
-def run_ended(follower: Follower, line: stream_wire.Result) -> list[bus.Event]:
-    """The events at the end of a run, its own last."""
+def _closed(reader: TurnReader, line: stream_wire.Result) -> list[Told]:
+    """Everything that follows from the last line."""
     error = failure(line)
-    outcome: bus.Outcome = "cancelled" if line.stop_reason == "aborted" else "completed"
-    out_of_turns = False
-    if not isinstance(error, UnsetType):
-        out_of_turns = error.message.startswith(LIMIT)
-        outcome = "limit" if out_of_turns else "failed"
-    *before, finished = follower.end(outcome, "" if isinstance(error, UnsetType) else error.message)
-    ended = replace(
+    outcome = outcome_of(line, error)
+    *before, (finished, origin) = reader.end(
+        "failed" if outcome == "limit" else outcome, "" if isinstance(error, UnsetType) else error.message
+    )
+    return [*before, (told_end(finished, line), origin)]
+
+
+def told_end(finished: bus.Event, line: stream_wire.Result) -> bus.Event:
+    """The end of a run, as the last line tells it."""
+    error = failure(line)
+    outcome = outcome_of(line, error)
+    return replace(
         finished,
+        outcome=outcome,
         text=line.result,
         usage=_usage(line.usage),
         error=error if outcome == "failed" else UNSET,
         finish_reason=line.stop_reason if outcome == "completed" else "",
         steps=line.num_turns,
-        limit="steps" if out_of_turns else "",
+        limit="steps" if outcome == "limit" else "",
     )
-    return [*before, ended]
+
+
+def outcome_of(line: stream_wire.Result, error: bus.ErrorInfo | UnsetType) -> bus.Outcome:
+    """How a run ended."""
+    if not isinstance(error, UnsetType):
+        return "limit" if error.message.startswith(LIMIT) else "failed"
+    return "cancelled" if line.stop_reason == "aborted" else "completed"
 
 
 def _usage(usage: stream_wire.ReportUsage) -> bus.Usage:

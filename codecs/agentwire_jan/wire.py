@@ -129,7 +129,7 @@ class ToolCall(_Item, tag="tool_call"):
 
     id: str
     name: str
-    args: Raw = Raw(b"null")
+    args: Raw
 
 
 class ToolOutputDelta(_Item, tag="tool_output_delta"):
@@ -173,7 +173,7 @@ class ToolRequest(_Item, tag="tool_request"):
 
     request_id: str
     tool_name: str
-    args: Raw = Raw(b"null")
+    args: Raw
     run_id: Optional = UNSET
 
 

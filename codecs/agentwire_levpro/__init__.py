@@ -52,6 +52,7 @@ codec = Codec(
     fidelity=_fidelity,
     greets=False,
     sessions="many",
+    outlives_output="ERROR_STACKTRACE",
     max_line=MAX_LINE,
     schemas=_schemas,
 )

@@ -14,11 +14,12 @@ from agentwire_levpro.inflight import Asked
 
 def answer(asked: Asked, result: Done | Refusal) -> bytes:
     """The line that answers a request; nothing for a chat that begins, whose end is its answer."""
-    if isinstance(result, Refusal):
+    if isinstance(result, Refusal) and not (asked.method == "cancel" and result.code == "not_found"):
         return error_line(asked.id, code(result), result.message)
     if asked.method == "chat":
         return b""
-    return result_line(asked.id, _RESULTS[asked.method](asked, result.value))
+    value = result.value if isinstance(result, Done) else None  # a cancel that found nothing is no error
+    return result_line(asked.id, _RESULTS[asked.method](asked, value))
 
 
 def code(refusal: Refusal) -> wire.Code:

@@ -64,11 +64,6 @@ class StepCalls:
         arguments = NO_ARGUMENTS if isinstance(event.arguments, UnsetType) else event.arguments
         self._known[event.call_id] = Call(event.call_id, event.name, arguments, event.barred)
 
-    def is_barred(self, call_id: str) -> bool:
-        """Whether hosts are not shown that call."""
-        call = self._known.get(call_id)
-        return call is not None and call.barred
-
     def running(self, event: bus.CallRunning) -> Shown:
         """A call was started."""
         call = self._known.get(event.call_id)

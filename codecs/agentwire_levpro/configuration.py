@@ -17,6 +17,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from agentwire.approvals import CATEGORIES
 from agentwire.config import Config
 from agentwire.options import ServeOptions
 from agentwire.provider import ConfigError
@@ -47,14 +48,20 @@ _SERVER: Final = "llama_server llama server runtime llm"
 SETTINGS: Final[dict[str, Setting]] = {
     "binary": Setting(
         str,
-        (*_under(_SERVER, "binary path server_path executable"), *_under("app runtime", "llama_server"))
-        + ("llama_server", "llama_server_path", "app.llama_server_path"),
+        (
+            *_under(_SERVER, "binary path server_path executable"),
+            *_under("app runtime", "llama_server llama_server_path"),
+            *("llama_server", "llama_server_path"),
+        ),
         harmless=False,
     ),
     "model_file": Setting(
         str,
-        (*_under("model", "path file gguf"), *_under(f"{_SERVER} app", "model_path model_file gguf model"))
-        + ("model_path", "model_file", "model"),
+        (
+            *_under("model", "path file gguf"),
+            *_under(f"{_SERVER} app", "model_path model_file gguf model"),
+            *("model_path", "model_file", "model"),
+        ),
     ),
     "model_name": Setting(str, ("model.name", "app.model_name", "model_name")),
     "context_size": Setting(
@@ -105,14 +112,14 @@ def read(path: Path, *, trusted: bool) -> Core | None:
     table = _table(path)
     if table is None:
         return None
-    core = Core(notices=[])
+    core = Core()
     core.settings = _settings(path, table)
     core.agents, models = _agents(path, table.get("agents"))
     if "model_file" not in core.settings and models:
         core.settings["model_file"] = _located(path, models[0])
     elif any(_located(path, model) != core.settings.get("model_file") for model in models):
         core.notices.append(f"{path}: one model serves every agent; those that agents name have no effect.")
-    core.servers, core.free = _servers(path, table)
+    _read_servers(path, table, core)
     dead = [name for name in _NO_EFFECT if table.get(name)]
     if dead:
         core.notices.append(f"{path}: these sections have no effect here: {', '.join(dead)}.")
@@ -224,27 +231,34 @@ def _named(given: Any) -> Iterator[tuple[str, Table]]:
 # --- servers of tools ----------------------------------------------------------------------------------------
 
 
-def _servers(path: Path, table: Table) -> tuple[dict[str, Table], tuple[str, ...]]:
+def _read_servers(path: Path, table: Table, core: Core) -> None:
     """MCP servers as our own configuration has them, and which of their tools need no approval."""
     section = table.get("mcp")
     given = table.get("mcp_servers") or (section.get("servers") if isinstance(section, dict) else section)
-    servers: dict[str, Table] = {}
-    marked, free = False, []
+    marked, free, open_ended = False, [], []
     for name, entry in _named(given):
         if entry.get("enabled", True) is False or entry.get("disabled", False) is True:
             continue
-        if not name or name in servers:
+        if not name or name in core.servers:
             raise ConfigError(f"{path}: every MCP server needs a name of its own, not {name!r:.80}", "config_missing")
-        servers[name] = _server(entry)
+        core.servers[name] = _server(entry)
         wants = entry.get("requires_approval") is True
-        marked = marked or wants
-        for tool, settings in _named(entry.get("tools")):
-            needs = settings.get("requires_approval", wants) is True
-            marked = marked or needs
-            if not needs:
-                free.append(tool)
-    # Names of tools are only known once a server runs: with none marked the whole category is free.
-    return servers, tuple(free) if marked else (("mcp",) if servers else ())
+        tools = {
+            tool: settings.get("requires_approval", wants) is True for tool, settings in _named(entry.get("tools"))
+        }
+        marked = marked or wants or any(tools.values())
+        free += [tool for tool, needs in tools.items() if not needs and tool not in CATEGORIES]
+        if not wants and not tools:
+            open_ended.append(name)
+    if not marked:
+        core.free = ("mcp",) if core.servers else ()
+        return
+    core.free = tuple(free)  # what a server offers is only known once it runs, so the others cannot be named
+    if open_ended:
+        core.notices.append(
+            f"{path}: some tools are marked requires_approval, so those of {', '.join(open_ended)} need it, too, "
+            "unless they are listed under `tools`."
+        )
 
 
 def _server(entry: Table) -> Table:

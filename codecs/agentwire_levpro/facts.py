@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, UnsetType
 
 from agentwire import events as bus
-from agentwire.codec.jsontext import BadJson, clip, parse
+from agentwire.codec.jsontext import BadJson, parse
 from agentwire.commands import JsonId
 from agentwire.log.record import Record
 from agentwire_levpro import wire
@@ -80,11 +80,6 @@ def warning(event: bus.Event) -> str | None:
     if isinstance(event, bus.ErrorRaised):
         return event.error.message
     return None
-
-
-def bad_call(event: bus.CallFinished) -> str:
-    """The warning about a call that the model wrote badly and that hosts are not shown."""
-    return f"A tool call was put back to the model: {clip(event.output)}"
 
 
 class Warnings(Generic[T]):

@@ -45,10 +45,6 @@ def _untold(record: Record, story: Story) -> bool:
     return story.at not in story.told
 
 
-def _put_back(record: Record, story: Story) -> bool:
-    return story.at in story.told
-
-
 def _cut(record: Record, story: Story) -> bool:
     return isinstance(record.event, bus.CallCancelled) and record.event.cause in ("stopped", "crashed")
 
@@ -191,7 +187,6 @@ FIDELITY: Final = Fidelity(
         Row(bus.CallRunning, "absent", "not shown", when="not shown"),
         Row(bus.CallRunning, "narrowed", f"`tool_start`: {_ONE_BY_ONE}", _CALL, becomes=_heard),
         Row(bus.CallOutputDelta, "absent", "the wire has no live output"),
-        Row(bus.CallFinished, "moved", f"a badly written call: {_WARNING}", {}, "put back to the model", _nothing),
         Row(bus.CallFinished, "absent", "not shown", when="not shown"),
         Row(bus.CallFinished, "narrowed", f"`tool_done`: {_ONE_BY_ONE}", {
             **_CALL,
@@ -252,7 +247,6 @@ FIDELITY: Final = Fidelity(
         "not shown": _unseen,
         "not a warning": _info,
         "untold": _untold,
-        "put back to the model": _put_back,
         "cut off": _cut,
         "without a result": _resultless,
         "of this wire": _own,

@@ -23,7 +23,6 @@ from agentwire_levpro.envelope import chunk_splice, error_line, event_head, even
 from agentwire_levpro.facts import (
     Warnings,
     abort_reason,
-    bad_call,
     duration,
     failure,
     own_line,
@@ -201,12 +200,7 @@ class SessionLines:
         return b"" if self._chat is None else self._show(self._chat, self._chat.calls.running(event))
 
     def _call_ended(self, event: bus.CallFinished | bus.CallCancelled, record: Record) -> bytes:
-        chat = self._chat
-        if chat is None:
-            return b""
-        if isinstance(event, bus.CallFinished) and chat.calls.is_barred(event.call_id):
-            self._warnings.add(bad_call(event), record)
-        return self._show(chat, chat.calls.ended(event))
+        return b"" if self._chat is None else self._show(self._chat, self._chat.calls.ended(event))
 
     def _show(self, chat: _Chat, shown: Shown) -> bytes:
         lines = [self._close_step(chat)] if shown else []

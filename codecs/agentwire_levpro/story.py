@@ -17,7 +17,7 @@ from agentwire.events import Event
 from agentwire.log.record import Record
 from agentwire_levpro.calls import Shown, StepCalls
 from agentwire_levpro.decisions import ENDS
-from agentwire_levpro.facts import Warnings, bad_call, duration, failure, preview, retryable, user_input, warning
+from agentwire_levpro.facts import Warnings, duration, failure, preview, retryable, user_input, warning
 from agentwire_levpro.runs import ERROR_CODES
 
 
@@ -78,8 +78,6 @@ class Story:
         text = warning(event)
         if text is not None:
             self._warnings.add((self.at, text), record)
-        elif isinstance(event, bus.CallFinished) and self._calls.is_barred(event.call_id):
-            self._warnings.add((self.at, bad_call(event)), record)
         hear = _HEARS.get(type(event))
         return [] if hear is None else hear(self, event)
 

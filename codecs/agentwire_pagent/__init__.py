@@ -90,5 +90,6 @@ codec_v4 = Codec(
     fidelity=_fidelity_v4,
     max_line=MAX_LINE,
     greets=False,
+    feeds="session",
     schemas=_schemas_v4,
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentwire import events as bus
-from agentwire.codec.contract import Directive, Request
-from agentwire.commands import Outcome, Refusal
+from agentwire.codec.contract import Directive, Request, View
+from agentwire.codec.framing import LineFault
+from agentwire.commands import Done, GetHistory, Outcome, Refusal, ResumeSession, SessionState
 from agentwire.log.record import Record
 from agentwire_pagent import answers, requests, wire
+from agentwire_pagent.answers import Thread
 from agentwire_pagent.envelope import line
 from agentwire_pagent.rendering import SessionLines
 
@@ -24,20 +25,40 @@ class PagentAgent:
     strict classic decoder refuses it, so it is off unless asked for.
     """
 
-    __slots__ = ("_dialect", "_errors", "_sessions")
-
-    receive = staticmethod(requests.read)
+    __slots__ = ("_dialect", "_errors", "_resuming", "_sessions")
 
     def __init__(self, dialect: wire.Dialect = "classic", *, errors: bool = False) -> None:
         self._dialect = dialect
         self._errors = errors or dialect == "v4"
         self._sessions: dict[str, SessionLines] = {}
+        self._resuming = ""
+        """The thread that was asked for last and is not there yet."""
+
+    def receive(self, line: bytes | LineFault, view: View) -> Request | None:
+        """Read one line of a host."""
+        request = requests.read(line, view)
+        if request is not None and request.command.__class__ is ResumeSession:
+            return self._resume(request)
+        return request
+
+    def _resume(self, request: Request) -> Request:
+        """The thread that is shown already need not be taken up: it is told again."""
+        wanted: str = request.token.thread_id
+        if wanted == (self._resuming or self._own().id):
+            return Request(GetHistory(wanted), None, request.token)
+        self._resuming = wanted
+        return request
 
     def outcome(self, request: Request, outcome: Outcome, out: bytearray) -> Directive | None:
-        """Append the line that answers a request, if the dialect has one."""
-        answer = answers.answer(request, outcome.result, self._opened())
-        if answer is not None and (self._dialect == "v4" or (self._errors and answer[0] == "Error")):
-            out += line(*answer)
+        """Append the lines that answer a request, if the dialect has any."""
+        resumed = Thread()
+        if isinstance(request.command, ResumeSession):
+            resumed = self._taken_up(outcome.result)
+            if request.command.id == self._resuming:
+                self._resuming = ""
+        for method, params in answers.answer(request, outcome.result, self._own(), resumed):
+            if self._dialect == "v4" or (self._errors and method == "Error"):
+                out += line(method, params)
         return None
 
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
@@ -53,7 +74,7 @@ class PagentAgent:
         return None
 
     def feed(self, session: str, records: Sequence[Record]) -> None:
-        """Learn the current turn's step and calls from ``records``."""
+        """Learn the current turn's step and calls from ``records``, and v4 the messages so far."""
         (self._sessions.get(session) or self._begin(session)).feed(records)
 
     def fatal(self, refusal: Refusal, out: bytearray) -> None:
@@ -62,10 +83,18 @@ class PagentAgent:
             out += line("Error", wire.Error(refusal.message, "open"))
 
     def _begin(self, session: str) -> SessionLines:
-        lines = self._sessions[session] = SessionLines(self._dialect, self._errors)
+        lines = self._sessions[session] = SessionLines(self._dialect, self._errors, first=not self._sessions)
         return lines
 
-    def _opened(self) -> bus.SessionOpened | None:
-        """The session that this connection was shown last."""
-        shown = [lines.opened for lines in self._sessions.values() if lines.opened is not None]
-        return shown[-1] if shown else None
+    # --- what answers are made of ---
+
+    def _own(self) -> Thread:
+        """The session that was shown last."""
+        shown = [lines for lines in self._sessions.values() if lines.opened is not None]
+        return max(shown, key=lambda lines: lines.shown).thread() if shown else Thread()
+
+    def _taken_up(self, result: Done | Refusal) -> Thread:
+        """The session that was taken up, with the messages that are to be told now."""
+        state = result.value if isinstance(result, Done) else None
+        lines = self._sessions.get(state.id) if isinstance(state, SessionState) else None
+        return Thread() if lines is None else lines.thread(tell=True)

@@ -8,9 +8,10 @@ ends what is shown of the step, as it does with the peer; in v4 one that was beg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from agentwire import events as bus
+from agentwire_pagent.shapes import call_head
 
 Showing = Literal["begin", "permit", "result"]
 
@@ -18,7 +19,7 @@ Showing = Literal["begin", "permit", "result"]
 class Call:
     """One call, and how far it has come."""
 
-    __slots__ = ("arguments", "begun", "call_id", "end", "live", "name", "question", "running")
+    __slots__ = ("_head", "arguments", "begun", "call_id", "end", "live", "name", "question", "running")
 
     def __init__(self, call_id: str, name: str = "", arguments: str = "") -> None:
         self.call_id = call_id
@@ -31,6 +32,13 @@ class Call:
         self.end: bus.CallFinished | bus.CallCancelled | None = None
         self.begun = False
         """Its beginning was shown."""
+        self._head = b""
+
+    @property
+    def head(self) -> bytes:
+        """Id and name as its lines have them; to be asked once it is shown, when its name is known."""
+        self._head = self._head or call_head(self.call_id, self.name)
+        return self._head
 
     def ended_by(self, *causes: str) -> bool:
         """Whether it was cancelled for one of ``causes``."""
@@ -58,36 +66,48 @@ _WORDS = {
 }
 """For a call that was cancelled without a word."""
 
-Shown = list[tuple[Showing, Call]]
+Shown = Sequence[tuple[Showing, Call]]
+_NOTHING: Final[Shown] = ()
 
 
 class StepCalls:
     """The calls of the step under way. ``asks``: the dialect shows questions."""
 
-    __slots__ = ("_asks", "_halted", "_known", "_open", "_queue", "ran")
+    __slots__ = ("_asks", "_begun", "_halted", "_known", "_open", "_queue", "ran")
 
     def __init__(self, asks: bool) -> None:
         self._asks = asks
-        self.clear()
-
-    def clear(self) -> None:
-        """Another step begins."""
         self._known: dict[str, Call] = {}
         self._queue: list[Call] = []
+        """Calls that are not closed, or not shown to be, in the order in which they are to be shown."""
+        self._begun: Call | None = None
+        """The one whose beginning was shown and whose result was not."""
         self._open = False
         self._halted = False
         self.ran = False
         """A call of this step was shown."""
 
+    def clear(self) -> None:
+        """Another step begins."""
+        if self._known:
+            self._known = {}
+            self._queue = []
+            self._begun = None
+        self._open = self._halted = self.ran = False
+
     def listed(self, refs: Sequence[bus.CallRef]) -> Shown:
         """The step is finished: these are its calls."""
+        self._open = True
+        if not refs and not self._queue:
+            return _NOTHING
         first = []
         for ref in refs:
-            call = self._call(ref.call_id, ref.name, live=False)
+            call = self._known.get(ref.call_id) or self._new(ref.call_id, ref.name)
+            call.name = call.name or ref.name
             call.arguments = ref.arguments_text
             first.append(call)
-        self._queue = first + [call for call in self._queue if call not in first]
-        self._open = True
+        if first != self._queue:
+            self._queue = first + [call for call in self._queue if call not in first]
         return self._advance()
 
     def ready(self, event: bus.CallReady) -> Shown:
@@ -96,12 +116,11 @@ class StepCalls:
         call = self._call(event.call_id, event.name)
         if not known or not call.arguments:
             call.arguments = event.arguments_text
-        return []
+        return _NOTHING
 
     def asked(self, event: bus.ApprovalRequested) -> Shown:
         """The host is asked about a call."""
-        call = self._call(event.call_id, event.name)
-        call.question = event
+        self._call(event.call_id, event.name).question = event
         return self._advance()
 
     def running(self, event: bus.CallRunning) -> Shown:
@@ -112,23 +131,26 @@ class StepCalls:
     def ended(self, event: bus.CallFinished | bus.CallCancelled) -> Shown:
         """A call is closed. One that this step knows nothing of was cut off before it was anything to show."""
         if event.call_id not in self._known and isinstance(event, bus.CallCancelled):
-            return []
+            return _NOTHING
         self._call(event.call_id, event.name).end = event
         return self._advance()
 
-    def _call(self, call_id: str, name: str, *, live: bool = True) -> Call:
-        call = self._known.get(call_id)
-        if call is None:
-            call = self._known[call_id] = Call(call_id, name)
-            self._queue.append(call)
+    def _call(self, call_id: str, name: str) -> Call:
+        """A call of which more is known now than that the step lists it."""
+        call = self._known.get(call_id) or self._new(call_id, name)
         call.name = call.name or name
-        call.live = call.live or live
+        call.live = True
+        return call
+
+    def _new(self, call_id: str, name: str) -> Call:
+        call = self._known[call_id] = Call(call_id, name)
+        self._queue.append(call)
         return call
 
     def _advance(self) -> Shown:
         """What can be shown now."""
-        shown: Shown = []
-        while self._open and not self._halted and (call := self._next()) is not None:
+        shown: list[tuple[Showing, Call]] = []
+        while self._open and not self._halted and (call := self._begun or self._next()) is not None:
             if call.end is None:
                 self._show_open(call, shown)
                 break
@@ -139,26 +161,27 @@ class StepCalls:
             if call.begun or not call.ended_by("stopped"):
                 self._begin(call, shown)
                 shown.append(("result", call))
+            self._begun = None
         return shown
 
     def _next(self) -> Call | None:
-        """The call to show: one that began, else the first of which more is known than that the step lists it."""
-        first = None
+        """The first call of which more is known than that the step lists it."""
         for call in self._queue:
-            if call.begun:
+            if call.live:
                 return call
-            if first is None and call.live:
-                first = call
-        return first
+        return None
 
-    def _show_open(self, call: Call, shown: Shown) -> None:
+    def _show_open(self, call: Call, shown: list[tuple[Showing, Call]]) -> None:
+        if call.begun:
+            return
         if call.running:
             self._begin(call, shown)
-        elif call.question is not None and self._asks and not call.begun:
+        elif call.question is not None and self._asks:
             self._begin(call, shown)
             shown.append(("permit", call))
 
-    def _begin(self, call: Call, shown: Shown) -> None:
+    def _begin(self, call: Call, shown: list[tuple[Showing, Call]]) -> None:
         if not call.begun:
             call.begun = self.ran = True
+            self._begun = call
             shown.append(("begin", call))

@@ -41,12 +41,12 @@ def spaced(value: Any) -> bytes:
         return _format(_encode(scrub_value(value)), indent=0)
 
 
-def numbers(value: Any) -> msgspec.Raw:
+def numbers(value: Any) -> bytes:
     """Free-form JSON that may hold fractions, whose digits are written as the peer does (``1e-05``)."""
     text = spaced(value)
     if _FRACTION.search(text) is None:
-        return msgspec.Raw(text)
-    return msgspec.Raw(json.dumps(json.loads(text), ensure_ascii=False).encode())
+        return text
+    return json.dumps(json.loads(text), ensure_ascii=False).encode()
 
 
 def line(method: str, params: Any) -> bytes:

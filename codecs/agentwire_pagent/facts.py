@@ -42,7 +42,10 @@ def is_extra(event: bus.StepStarted) -> bool:
 
 def user_input(event: bus.TurnStarted) -> str:
     """The text of an input; the wire has no word for its images and files."""
-    return "\n".join(part.text for part in event.input if isinstance(part, bus.Text))
+    parts = event.input
+    if len(parts) == 1 and isinstance(parts[0], bus.Text):
+        return parts[0].text
+    return "\n".join([part.text for part in parts if isinstance(part, bus.Text)])
 
 
 def summary(call: Call) -> str:

@@ -23,5 +23,6 @@ POLICY: Final = Policy(
 """The classic wire has no word for a question: what is not free, allow-listed or freed by the mode is refused at once.
 Tools run one after the other; a second input during a run is ignored; the end of standard input cancels the run."""
 
-POLICY_V4: Final = msgspec.structs.replace(POLICY, name="pagent-v4", can_ask=True)
-"""The same, but a call can be asked about (``PermitRequest``)."""
+POLICY_V4: Final = msgspec.structs.replace(POLICY, name="pagent-v4", can_ask=True, step_limit="one_more")
+"""The same, but a call can be asked about (``PermitRequest``), and a run that used up its turns gets one more to sum
+up, without tools."""

@@ -7,7 +7,9 @@ what comes after it is known: the next step, or the end of the run.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -15,13 +17,21 @@ from msgspec import UNSET, UnsetType
 
 from agentwire import events as bus
 from agentwire.events import Event, ReasoningDelta, TextDelta
+from agentwire.log.history import History
 from agentwire.log.record import Record
 from agentwire.text import scrub
-from agentwire_pagent import wire
+from agentwire_pagent import shapes, wire
+from agentwire_pagent.answers import Thread
 from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
-from agentwire_pagent.envelope import delta_splice, line, numbers, spaced, wrap
+from agentwire_pagent.envelope import delta_splice, line, wrap
 from agentwire_pagent.facts import breaks_off, failure, is_cut, is_extra, own_line, summary, user_input
-from agentwire_pagent.usage import to_wire
+from agentwire_pagent.replay import replay, snapshot
+from agentwire_pagent.usage import written
+
+logger: Final = logging.getLogger("agentwire.pagent")
+
+_shown: Final = count(1)
+"""Numbers sessions in the order in which connections are shown them."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 _encode: Final = _ENCODER.encode
@@ -36,7 +46,7 @@ _REASONING_ENDS: Final = _REASONING[::2]
 class _Step:
     """The step under way."""
 
-    __slots__ = ("failed", "index", "listed", "params", "reasoning", "text")
+    __slots__ = ("failed", "index", "params", "reasoning", "said")
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -44,9 +54,8 @@ class _Step:
         """Something went wrong in it."""
         self.reasoning: list[str] = []
         """All that was sent, also what a retry made void."""
-        self.text = ""
-        self.listed = 0
-        """How many calls it lists."""
+        self.said = False
+        """Its end holds something."""
         self.params = b""
         """The parameters of its end, once it is finished; the classic run's end repeats them."""
 
@@ -54,18 +63,34 @@ class _Step:
 class SessionLines:
     """Renders one session's records. What it remembers is of the current turn, and who the session is."""
 
-    __slots__ = ("_announced", "_calls", "_dialect", "_errors", "_held", "_step", "_v4", "opened")
+    __slots__ = (
+        "_announced", "_calls", "_dialect", "_errors", "_held", "_history", "_spent", "_step", "_v4", "opened", "shown",
+    )  # fmt: skip
 
-    def __init__(self, dialect: wire.Dialect, errors: bool) -> None:
+    def __init__(self, dialect: wire.Dialect, errors: bool, *, first: bool = True) -> None:
+        """``first``: no other session was shown on this connection."""
         self._dialect = dialect
         self._v4 = dialect == "v4"
         self._held = b""
         self._errors = errors or self._v4
         self._calls = StepCalls(asks=self._v4)
         self._step: _Step | None = None
-        self._announced = False
+        self._announced = not first
+        self._history: History | None = None
+        """v4: what was fed, until it is told or a run begins."""
+        self._spent: tuple[bus.Usage | UnsetType, int] = UNSET, 0
         self.opened: bus.SessionOpened | None = None
         """The session as it was opened, with its later mode and model."""
+        self.shown = 0
+        """Grows from one session that is shown to the next."""
+
+    def thread(self, *, tell: bool = False) -> Thread:
+        """What is known of the session. ``tell``: with its messages, which are told by that."""
+        history = self._history if tell else None
+        if history is None:
+            return Thread(self.opened, None, self._spent)
+        self._history = None
+        return Thread(self.opened, history.messages(), self._spent)
 
     # --- the contract's ways in ---
 
@@ -88,7 +113,7 @@ class SessionLines:
             except UnicodeEncodeError:
                 out += start + _encode(scrub(text)) + end
         elif (make := _MAKERS.get(kind)) is not None:
-            out += self._made(make, event, record)
+            out += self._made(make, event, record) if self._held else make(self, event, record)
 
     def render(self, records: Sequence[Record], out: bytearray) -> None:
         """Append the lines for ``records``."""
@@ -111,6 +136,9 @@ class SessionLines:
 
     def feed(self, records: Sequence[Record]) -> None:
         """Remember what ``records`` say, without writing."""
+        if self._v4:
+            self._history = self._history or History()
+            self._history.feed_all(records)
         for record in records:
             event = record.event
             if record.origin:
@@ -160,13 +188,21 @@ class SessionLines:
 
     def _session_opened(self, event: bus.SessionOpened, record: Record) -> bytes:
         self.opened = event
+        self.shown = next(_shown)
+        first, self._announced = not self._announced, True
+        if first:
+            _say_ready()
         if not self._v4:
             return b""
-        thread = line("CurrentThread", wire.CurrentThread(event.id, "", event.workspace))
-        if self._announced:
-            return thread
-        self._announced = True
-        return line("SlashCommands", wire.SlashCommands([])) + thread
+        lines = line("SlashCommands", wire.SlashCommands([])) if first else b""
+        return lines + line("CurrentThread", wire.CurrentThread(event.id, "", event.workspace)) + self._replayed(event)
+
+    def _replayed(self, event: bus.SessionOpened) -> bytes:
+        """What was said before in a session that is taken up, if no answer told it."""
+        messages = self.thread(tell=True).messages
+        if not messages or event.kind == "new":
+            return b""
+        return line("HistoryReplay", replay(event.id, event.workspace, messages, snapshot(*self._spent)))
 
     def _mode_changed(self, event: bus.ModeChanged, record: Record) -> bytes:
         return self._now(event.capabilities)
@@ -205,11 +241,12 @@ class SessionLines:
 
     def _turn_started(self, event: bus.TurnStarted, record: Record) -> bytes:
         self._step = None
+        self._history = None
         self._calls.clear()
-        return line("RunBegin", wire.RunBegin(user_input(event)))
+        return shapes.run_begin(user_input(event))
 
     def _step_started(self, event: bus.StepStarted, record: Record) -> bytes:
-        begin = line("TurnBegin", wire.TurnBegin(event.index))
+        begin = shapes.turn_begin(event.index)
         # v4 gives a turn that used up the limit no end if another follows to sum up.
         before = self._close_step("") if is_extra(event) and self._v4 else self._end_turn("", "continuing")
         self._step = _Step(event.index)
@@ -219,8 +256,9 @@ class SessionLines:
     def _step_finished(self, event: bus.StepFinished, record: Record) -> bytes:
         begin = b""
         if self._step is None:
-            begin = line("TurnBegin", wire.TurnBegin(event.index))
+            begin = shapes.turn_begin(event.index)
             self._step = _Step(event.index)
+        self._spent = event.usage, record.time
         reasoning = "".join(self._step.reasoning) or event.reasoning
         end = self._finish(event.text, event.calls, reasoning, event.usage)
         lines = begin + end + self._show(self._calls.listed(event.calls))
@@ -232,9 +270,9 @@ class SessionLines:
     def _finish(self, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType) -> bytes:
         """The end of the model's reply."""
         step = self._step or _Step(0)
-        method, params = step_end(self._v4, text, calls, reasoning, usage)
-        step.text, step.listed, step.params = text, len(calls), spaced(params)
-        return wrap(method, step.params)
+        step.said = bool(text or reasoning or calls)
+        step.params = shapes.step_params(text, calls, reasoning, written(usage), flat=self._v4)
+        return wrap("TurnResult" if self._v4 else "StepEnd", step.params)
 
     def _close_step(self, text: str) -> bytes:
         """The end of a reply that broke off."""
@@ -250,8 +288,8 @@ class SessionLines:
             return b""
         closed = self._close_step(text)
         if self._v4:
-            return closed + line("TurnEnd", wire.TurnEndV4(step.index, reason != "continuing", reason))
-        return closed + line("TurnEnd", wire.TurnEnd(step.index, not self._calls.ran))
+            return closed + shapes.turn_end_v4(step.index, reason != "continuing", reason)
+        return closed + shapes.turn_end(step.index, not self._calls.ran)
 
     def _turn_finished(self, event: bus.TurnFinished, record: Record) -> bytes:
         if event.outcome == "failed":
@@ -276,10 +314,10 @@ class SessionLines:
         reason = _REASONS[event.outcome]
         if reason == "no_tool_calls" and (step is None or self._said_nothing(step, event.text)):
             reason = "empty_response"
-        return self._end_turn(event.text, reason) + line("RunEnd", wire.RunEndV4(index, reason))
+        return self._end_turn(event.text, reason) + shapes.run_end_v4(index, reason)
 
     def _said_nothing(self, step: _Step, text: str) -> bool:
-        return not (step.text if step.params else text) and not step.reasoning and not step.listed
+        return not (step.said or step.reasoning) if step.params else not (text or step.reasoning)
 
     # --- calls ---
 
@@ -299,7 +337,7 @@ class SessionLines:
     def _show(shown: Shown) -> bytes:
         if not shown:
             return b""
-        return b"".join([line(*_CALL_LINES[what](call)) for what, call in shown])
+        return b"".join([_CALL_LINES[what](call) for what, call in shown])
 
 
 _REASONS: Final[dict[bus.Outcome, wire.StopReason]] = {
@@ -308,10 +346,10 @@ _REASONS: Final[dict[bus.Outcome, wire.StopReason]] = {
     "cancelled": "cancelled",
 }
 
-_CALL_LINES: Final[dict[Showing, Callable[[Call], tuple[str, Any]]]] = {
-    "begin": lambda call: ("ToolCallBegin", wire.ToolCallBegin(call.call_id, call.name, call.arguments)),
-    "permit": lambda call: ("PermitRequest", wire.PermitRequest(call.call_id, call.name, summary(call))),
-    "result": lambda call: ("ToolResult", wire.ToolResult(call.call_id, call.name, call.content, call.ok)),
+_CALL_LINES: Final[dict[Showing, Callable[[Call], bytes]]] = {
+    "begin": lambda call: shapes.call_begin(call.head, call.arguments),
+    "permit": lambda call: shapes.permit_request(call.head, summary(call)),
+    "result": lambda call: shapes.tool_result(call.head, call.content, call.ok),
 }
 
 _MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], bytes]]] = {
@@ -334,14 +372,7 @@ _MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], bytes]]] 
 """Events not listed are absent from this wire; the codec's fidelity table says why."""
 
 
-def step_end(
-    v4: bool, text: str, calls: Sequence[bus.CallRef], reasoning: str, usage: bus.Usage | UnsetType
-) -> tuple[str, wire.StepEnd | wire.TurnResult]:
-    """Method and parameters of the end of a model's reply."""
-    told = to_wire(usage)
-    spent: Any = None if told is None else numbers(told)
-    if v4:
-        flat = [wire.FlatCall("function", call.call_id, call.name, call.arguments_text) for call in calls]
-        return "TurnResult", wire.TurnResult(text, flat, reasoning, spent)
-    nested = [wire.ToolCall(call.call_id, "function", wire.Function(call.name, call.arguments_text)) for call in calls]
-    return "StepEnd", wire.StepEnd(text, nested, reasoning, spent)
+def _say_ready() -> None:
+    """Tell whoever started us that commands are read now, as the peer does: as information, yet where warnings go."""
+    if logger.isEnabledFor(logging.WARNING):
+        logger.handle(logger.makeRecord(logger.name, logging.INFO, __file__, 0, "[wire] ready", (), None))

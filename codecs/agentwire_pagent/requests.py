@@ -1,7 +1,8 @@
 """Lines of a host into commands: the command lines of ``pagent --wire`` (section 8), in both dialects.
 
-What cannot be read is logged and ignored, as the peer does; there is no answer to it. What the wire asks of the
-process alone (``commands``, ``get_config``) rides on a ping, so that it is answered like everything else.
+What cannot be read is logged in the peer's words and ignored, as the peer does; there is no answer to it. A line that
+is not JSON is not repeated: it may hold a key. What the wire asks of the process alone (``commands``, ``get_config``)
+rides on a ping, so that it is answered like everything else.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import DecodeError
+from msgspec.structs import fields
 
 from agentwire import commands as bus
 from agentwire.codec.contract import Request, View
 from agentwire.codec.framing import LineFault
 from agentwire.codec.jsontext import BadJson, BadShape, LineDecoder, clip
-from agentwire.commands import Command
+from agentwire.commands import Command, Refusal
 from agentwire.events import Image, Part, Text
 from agentwire_pagent import wire
+from agentwire_pagent.replay import image
 
 logger: Final = logging.getLogger("agentwire.pagent")
 
 _DECODER: Final[LineDecoder[wire.HostCommand]] = LineDecoder(wire.HostCommand)
+
+BUSY: Final = "A run is under way; another thread can be taken up after its end."
 
 
 def read(line: bytes | LineFault, view: View) -> Request | None:
@@ -35,8 +40,12 @@ def read(line: bytes | LineFault, view: View) -> Request | None:
     except (DecodeError, RecursionError):
         command = _read_again(line)
     made = None if command is None else _TO_BUS[command.__class__](command)
+    if made is None:
+        return None
     # The token is the line itself: it tells what an answer is about.
-    return None if made is None else Request(made, None, command)
+    if command.__class__ is wire.Resume and view.turn_active():
+        return Request(None, Refusal("busy", BUSY, retryable=True), command)
+    return Request(made, None, command)
 
 
 def _read_again(line: bytes) -> wire.HostCommand | None:
@@ -46,21 +55,33 @@ def _read_again(line: bytes) -> wire.HostCommand | None:
     try:
         return _DECODER.recover(line)
     except BadJson as fault:
-        _ignore(f"not JSON: {fault}")
+        _ignore(f"skip non-json line: {fault}")
     except BadShape as fault:
-        name = fault.value.get("cmd") if isinstance(fault.value, dict) else None
-        _ignore(f"command {clip(str(name))!r}: {fault}")
+        _ignore(_wrong(fault))
     return None
 
 
+def _wrong(fault: BadShape) -> str:
+    """What is wrong with a line of JSON."""
+    if not isinstance(fault.value, dict):
+        return "skip non-object command"
+    name = fault.value.get("cmd")
+    if not isinstance(name, str) or name not in _NEEDS:
+        return f"unknown command: {clip(repr(name))}"
+    needed = _NEEDS[name]
+    if needed and not isinstance(fault.value.get(needed), str):
+        return f"{name} missing {needed}"
+    return f"{name}: {fault}"
+
+
 def _ignore(why: str) -> None:
-    logger.warning("ignored a line: %s", why)
+    logger.warning("[wire] %s", why)
 
 
 def _user(command: wire.User) -> Command | None:
-    images = [image for given in command.images or () if (image := _image(given)) is not None]
+    images = [found for given in command.images or () if (found := _image(given)) is not None]
     if not command.text.strip() and not images:
-        _ignore("user command without a text")
+        _ignore("user command missing text")
         return None
     if not images:
         return bus.Prompt(command.text)
@@ -70,17 +91,10 @@ def _user(command: wire.User) -> Command | None:
 
 def _image(given: Any) -> Image | None:
     """An image of a prompt: what the model is meant to see of it."""
-    url = given.get("model_url") if isinstance(given, dict) else given
-    if isinstance(url, str) and url.startswith("data:"):
-        kind, found, data = url[5:].partition(";base64,")
-        if found and kind.startswith("image/"):
-            return Image(kind, data)
-    logger.warning("ignored an image: only base64 data URLs are read")
-    return None
-
-
-def _history(command: wire.History) -> None:
-    logger.warning("ignored command 'history': messages are not replayed")
+    found = image(given.get("model_url") if isinstance(given, dict) else given)
+    if found is None:
+        _ignore("skip an image: only base64 data URLs are read")
+    return found
 
 
 _PING: Final = bus.Ping()  # it has no fields: one will do
@@ -92,7 +106,7 @@ _TO_BUS: Final[dict[type[Any], Callable[[Any], Command | None]]] = {
     wire.Deny: lambda command: bus.Deny(command.tool_call_id, "", command.reason or ""),
     wire.Reset: lambda command: bus.ResetSession(""),
     wire.Resume: lambda command: bus.ResumeSession(command.thread_id),
-    wire.History: _history,
+    wire.History: lambda command: bus.GetHistory(),
     wire.ListThreads: lambda command: bus.ListSessions(stored=True),
     wire.DeleteThread: lambda command: bus.ArchiveSession(command.thread_id),
     wire.GetThreadMeta: lambda command: bus.ListSessions(stored=True),
@@ -100,3 +114,9 @@ _TO_BUS: Final[dict[type[Any], Callable[[Any], Command | None]]] = {
     wire.GetCapabilities: lambda command: bus.GetHostTools(""),
     wire.GetConfig: lambda command: _PING,
 }
+
+_NEEDS: Final = {
+    str(kind.__struct_config__.tag): next((field.name for field in fields(kind) if field.required), "")
+    for kind in _TO_BUS
+}
+"""What a command cannot do without, if there is something."""

@@ -7,56 +7,58 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType
 
 from agentwire import events as bus
+from agentwire.codec.jsontext import parse
+from agentwire_pagent.envelope import numbers
 
-_TOTALS: Final = ("completion_tokens", "prompt_tokens", "total_tokens")
+_TOTALS: Final = frozenset(("completion_tokens", "prompt_tokens", "total_tokens"))
+
+_SHAPE: Final = (
+    b'{"completion_tokens": %b, "prompt_tokens": %b, "total_tokens": %b, '
+    b'"completion_tokens_details": %b, "prompt_tokens_details": %b}'
+)
+_COMPLETION: Final = (
+    b'{"accepted_prediction_tokens": null, "audio_tokens": null, "reasoning_tokens": %b, '
+    b'"rejected_prediction_tokens": null, "text_tokens": null}'
+)
+_PROMPT: Final = (
+    b'{"audio_tokens": null, "cache_write_tokens": %b, "cached_tokens": %b, "image_tokens": null, "text_tokens": null}'
+)
+
+
+def written(usage: bus.Usage | UnsetType) -> bytes:
+    """Usage as JSON: the service's own object if it has OpenAI's shape, else one of the counts, null where unknown."""
+    if usage is UNSET:
+        return b"null"
+    extra = usage.extra
+    if extra is not UNSET and not _TOTALS.isdisjoint(extra):
+        return numbers(extra)
+    return _made(usage)
+
+
+def _made(usage: bus.Usage) -> bytes:
+    """The object for a service that gave none of OpenAI's shape: made of what was counted."""
+    sent, given, read = usage.input_tokens, usage.output_tokens, usage.cache_read_tokens
+    stored, reasoned = usage.cache_write_tokens, usage.reasoning_tokens
+    if sent is given is read is stored is reasoned is UNSET:
+        return b"null" if usage.extra is UNSET else numbers(usage.extra)
+    total = UNSET if sent is UNSET or given is UNSET else sent + given
+    return _SHAPE % (
+        _number(given),
+        _number(sent),
+        _number(total),
+        b"null" if reasoned is UNSET else _COMPLETION % _number(reasoned),
+        b"null" if read is UNSET and stored is UNSET else _PROMPT % (_number(stored), _number(read)),
+    )
+
+
+def _number(count: int | UnsetType) -> bytes:
+    return b"null" if count is UNSET else b"%d" % count
 
 
 def to_wire(usage: bus.Usage | UnsetType) -> dict[str, Any] | None:
-    """The service's own object if it has OpenAI's shape, else one made of the counts, null where none is known."""
-    if isinstance(usage, UnsetType):
-        return None
-    extra = usage.extra
-    counted = (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.reasoning_tokens,
-    )
-    if not isinstance(extra, UnsetType) and (
-        any(key in extra for key in _TOTALS) or all(count is UNSET for count in counted)
-    ):
-        return extra
-    if all(count is UNSET for count in counted):
-        return None
-    sent, written, read, stored, reasoned = (None if isinstance(count, UnsetType) else count for count in counted)
-    return {
-        "completion_tokens": written,
-        "prompt_tokens": sent,
-        "total_tokens": None if sent is None or written is None else sent + written,
-        "completion_tokens_details": None if reasoned is None else _completion_details(reasoned),
-        "prompt_tokens_details": None if read is None and stored is None else _prompt_details(read, stored),
-    }
-
-
-def _completion_details(reasoned: int) -> dict[str, Any]:
-    return {
-        "accepted_prediction_tokens": None,
-        "audio_tokens": None,
-        "reasoning_tokens": reasoned,
-        "rejected_prediction_tokens": None,
-        "text_tokens": None,
-    }
-
-
-def _prompt_details(read: int | None, stored: int | None) -> dict[str, Any]:
-    return {
-        "audio_tokens": None,
-        "cache_write_tokens": stored,
-        "cached_tokens": read,
-        "image_tokens": None,
-        "text_tokens": None,
-    }
+    """The object that a host reads."""
+    told: dict[str, Any] | None = parse(written(usage))
+    return told
 
 
 def from_wire(usage: dict[str, Any] | None) -> bus.Usage | UnsetType:

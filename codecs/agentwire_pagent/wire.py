@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 Dialect = Literal["classic", "v4"]
 
@@ -194,6 +194,10 @@ class HistoryReplay(Struct, gc=False):
     title: str
     project_path: str
     messages: list[dict[str, Any]]
+    context_limit: int | UnsetType = UNSET
+    """Tokens that the model can read, where that is known."""
+    usage: dict[str, Any] | UnsetType = UNSET
+    """What the last model call used, where that is known: flat counts, and when."""
 
 
 class Thread(Struct, gc=False):

@@ -22,4 +22,5 @@ provider = ProviderPlugin(
     create=_create,
     summary="Anthropic Messages",
     default_model=DEFAULT_MODEL,
+    secrets=("ANTHROPIC_API_KEY",),
 )

@@ -1,5 +1,7 @@
 """OpenAI Chat Completions, and every service that speaks it: DeepSeek, Ollama, llama.cpp, vLLM, OpenRouter, ...
 
+With the option ``api = "responses"`` it is OpenAI's other interface, Responses, used so that the service keeps nothing.
+
 ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` are read from the environment; a service other than OpenAI's needs no key.
 What services do differently is set by options, see :class:`agentwire_openai.quirks.OpenAIQuirks`.
 """
@@ -20,6 +22,7 @@ def _create(settings: ProviderSettings) -> Provider:
 provider = ProviderPlugin(
     name="openai",
     create=_create,
-    summary="OpenAI Chat Completions and compatible services",
+    summary="OpenAI Chat Completions or Responses, and compatible services",
     default_model=DEFAULT_MODEL,
+    secrets=("OPENAI_API_KEY",),
 )

@@ -55,7 +55,6 @@ class Vertex(HttpService):
         """Looks for no credentials yet. Raises :class:`ConfigError` for a bad address, region or option."""
         need_extra("google.auth", self.name)
         self._quirks = quirks = read_quirks(VertexQuirks, settings, self.name)
-        self._environ = settings.environ
         self._project = quirks.project or settings.environ.get(PROJECT, "")
         self._region = quirks.region or settings.environ.get(REGION, "") or DEFAULT_REGION
         if not _REGION.fullmatch(self._region):
@@ -105,5 +104,5 @@ class Vertex(HttpService):
             if self._tokens is None:
                 from agentwire_vertex.tokens import Tokens
 
-                self._tokens = Tokens(self._environ)
+                self._tokens = Tokens()
         return self._tokens.access()

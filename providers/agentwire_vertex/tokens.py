@@ -31,10 +31,9 @@ class Access(Struct, frozen=True):
 
 
 class Tokens:
-    """One account's tokens: found at the first use, and renewed in time before they expire."""
+    """One account's tokens: found as every Google program finds it, and renewed in time before they expire."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._file = environ.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._credentials: Any = None
         self._project = ""
@@ -51,14 +50,13 @@ class Tokens:
                 raise ProviderError(message, kind="connect", retryable=True) from error
             except exceptions.GoogleAuthError as error:
                 raise ProviderError(f"Google gives no access token: {_said(error)}", kind="auth") from error
+            except (OSError, ValueError) as error:  # a file that cannot be read, or holds what is no key
+                raise ProviderError(f"No Google credentials: {error}", kind="config") from error
 
     def _access(self, request: Request) -> Access:
         if self._credentials is None:
-            if self._file:
-                found = google.auth.load_credentials_from_file(self._file, scopes=[SCOPE], request=request)
-            else:
-                found = google.auth.default(scopes=[SCOPE], request=request)
-            self._credentials, self._project = found[0], found[1] or ""
+            self._credentials, project = google.auth.default(scopes=[SCOPE], request=request)
+            self._project = project or ""
         if not self._credentials.valid:
             self._credentials.refresh(request)
         return Access(self._credentials.token, self._project)
@@ -84,7 +82,7 @@ class _HttpxRequest(Request):
         """Send a request, whatever the status of its answer."""
         try:
             reply = httpx.request(method, url, content=body, headers=dict(headers or {}), timeout=timeout or TIMEOUT)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise exceptions.TransportError(str(error) or type(error).__name__) from error
         return _HttpxResponse(reply)
 

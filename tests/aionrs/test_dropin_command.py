@@ -155,7 +155,6 @@ async def test_a_wrong_flag_is_told_to_the_host_too(arguments: tuple[str, ...], 
     ("arguments", "message"),
     [
         (("--provider", "nobody"), "Unknown provider: 'nobody'"),
-        (("--provider", "bedrock"), "'bedrock' is not in this version yet"),
         (("--thinking", "maybe"), "Invalid --thinking value: maybe. Expected 'enabled' or 'disabled'."),
         (("--compaction", "much"), "Invalid --compaction value: much"),
         (("--profile", "x"), "Profile 'x' not found in config"),

@@ -327,4 +327,3 @@ async def test_a_line_that_is_too_long(runs: Runs, model: ModelService) -> None:
     assert error["message"] == "line is over the 16777216 byte cap"
     gate.open()
     await jan.ended()
-

@@ -125,8 +125,10 @@ def test_every_line_fits_jans_schema_and_ours(records: list[Record]) -> None:
     for line in split(render(records)):
         frame = json.loads(line)
         envelope.validate(frame)
+        if frame["method"] == "item/input_accepted":
+            continue  # no word of ours: it is passed on as it came
         ours.validate(frame)
-        if frame["method"] != "turn/completed" and frame["params"]["event"]["type"] != "input_accepted":
+        if frame["method"] != "turn/completed":
             events.validate(frame["params"]["event"])
             assert frame["method"] == "item/" + frame["params"]["event"]["type"]
 

@@ -247,7 +247,9 @@ def test_no_line_raises_and_the_next_is_read(junk: bytes) -> None:
     framer = Framer(200)
     requests = [
         side.receive(line, VIEW)
-        for line in framer.feed(junk.replace(b"\n", b" ") + b'\n{"type":"permission","request_id":"p","decision":"deny"}\n')
+        for line in framer.feed(
+            junk.replace(b"\n", b" ") + b'\n{"type":"permission","request_id":"p","decision":"deny"}\n'
+        )
     ]
     assert len(requests) == 2
     first, second = requests
@@ -266,7 +268,13 @@ def test_no_line_raises_and_the_next_is_read(junk: bytes) -> None:
         error = json.loads(line)
         PUBLISHED.validate(error)
         assert error["type"] == "input_error"
-        assert junk.replace(b"\n", b" ").removeprefix(b"\xef\xbb\xbf").removesuffix(b"\r").startswith(error["line"].encode()) or error["line_truncated"]
+        assert (
+            junk.replace(b"\n", b" ")
+            .removeprefix(b"\xef\xbb\xbf")
+            .removesuffix(b"\r")
+            .startswith(error["line"].encode())
+            or error["line_truncated"]
+        )
     else:
         assert isinstance(first.command, COMMANDS)
         msgspec.json.encode(first.command)

@@ -357,8 +357,8 @@ def test_params_may_hold_more_than_we_know(text: str, more: dict[str, Any], valu
 
 # --- lines of a core -----------------------------------------------------------------------------------------
 
-SAID = tuple(
-    split(
+SAID = (
+    *split(
         render(
             turn(
                 bus.TurnStarted("deadbeef", "c1", [bus.Text("hi")]),
@@ -376,8 +376,7 @@ SAID = tuple(
                 bus.TurnFinished("limit", "", limit="steps"),
             )
         )
-    )
-) + (
+    ),
     b'{"id":"c1","type":"error","code":"cancelled","message":"m"}',
     b'{"id":"c1","type":"event","event":"memory_start"}',
     b'{"id":null,"type":"error","code":"invalid_json","message":"m"}',

@@ -191,7 +191,7 @@ async def test_the_limit_field_of_the_service_itself() -> None:
 
 def test_providers_are_found_by_their_entry_points() -> None:
     found = {point.name: point.load() for point in entry_points(group="agentwire.providers")}
-    for name in ("openai", "anthropic", "script"):
+    for name in ("openai", "anthropic", "bedrock", "vertex", "script"):
         assert found[name].name == name
         assert found[name].summary
         assert found[name].default_model
@@ -205,6 +205,7 @@ def test_every_public_name_is_there() -> None:
 
 
 HEAVY = ("httpx", "httpcore", "h11", "mcp", "pydantic", "rich", "asyncio", "anyio", "openai", "anthropic", "email")
+HEAVY += ("botocore", "google.auth", "requests", "urllib3")
 
 
 def loaded(program: str) -> set[str]:
@@ -217,15 +218,16 @@ def loaded(program: str) -> set[str]:
 def test_making_a_provider_imports_nothing_heavy() -> None:
     program = """
 from agentwire.provider import ProviderSettings
-import agentwire_openai, agentwire_anthropic, agentwire_script
-for package in (agentwire_openai, agentwire_anthropic):
-    package.provider.create(ProviderSettings(api_key="k"))
+import agentwire_openai, agentwire_anthropic, agentwire_bedrock, agentwire_vertex, agentwire_script
+for package in (agentwire_openai, agentwire_anthropic, agentwire_bedrock, agentwire_vertex):
+    package.provider.create(ProviderSettings(api_key="k", environ={"VERTEX_PROJECT_ID": "p"}))
 """
     assert loaded(program) <= {"trio"}
 
 
 def test_naming_a_provider_does_not_even_import_trio() -> None:
-    assert loaded("import agentwire_openai, agentwire_anthropic, agentwire_script, agentwire.provider") == set()
+    names = ("openai", "anthropic", "bedrock", "vertex", "script")
+    assert loaded("import agentwire.provider\n" + "\n".join(f"import agentwire_{name}" for name in names)) == set()
 
 
 # --- tool schemas --------------------------------------------------------------------------------------------

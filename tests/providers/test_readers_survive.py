@@ -8,12 +8,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from bedrock_service import event_frame, frame_chunk
 from conversing import Heard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwire.provider import Completion, EventStreamReader, ProviderError
 from agentwire_anthropic.stream import MessageReader
+from agentwire_bedrock.stream import FrameReader
+from agentwire_openai.responses_stream import ResponseReader
 from agentwire_openai.stream import ChatReader
 
 OPENAI_KEYS = "choices delta message content reasoning_content reasoning reasoning_details tool_calls index id function"
@@ -24,6 +27,19 @@ KINDS = (
     "text thinking redacted_thinking tool_use server_tool_use text_delta thinking_delta input_json_delta message_start"
 )
 KINDS += " message_delta message_stop content_block_start content_block_delta content_block_stop ping error message"
+RESPONSES_KEYS = (
+    "type delta output_index content_index summary_index item_id item response error text refusal arguments"
+)
+RESPONSES_KEYS += " id call_id name content summary output status usage input_tokens input_tokens_details code message"
+RESPONSES_KEYS += " incomplete_details reason phase encrypted_content"
+RESPONSES_KINDS = "created completed incomplete failed output_item.added output_item.done output_text.delta"
+RESPONSES_KINDS += " output_text.done refusal.delta refusal.done reasoning_summary_text.delta reasoning_text.delta"
+RESPONSES_KINDS += " reasoning_summary_text.done function_call_arguments.delta function_call_arguments.done"
+CONVERSE_KEYS = (
+    "start delta toolUse toolUseId name input reasoningContent text signature redactedContent usage stopReason"
+)
+CONVERSE_KEYS += " contentBlockIndex inputTokens outputTokens role"
+CONVERSE_KINDS = "messageStart contentBlockStart contentBlockDelta contentBlockStop messageStop metadata other"
 
 
 def anything(keys: str, words: str) -> st.SearchStrategy[Any]:
@@ -70,6 +86,26 @@ def anthropic_events(draw: st.DrawFn) -> Any:
     return {**event, "type": draw(st.sampled_from(KINDS.split()))} if draw(st.booleans()) else event
 
 
+@st.composite
+def responses_events(draw: st.DrawFn) -> Any:
+    words = "message reasoning function_call output_text refusal completed failed max_output_tokens"
+    item = shaped(RESPONSES_KEYS, words, draw(st.sampled_from(["item", "response", "type"])))
+    event = draw(st.dictionaries(st.sampled_from(RESPONSES_KEYS.split()), anything(RESPONSES_KEYS, words), max_size=5))
+    inner = draw(item)
+    kind = f"response.{draw(st.sampled_from(RESPONSES_KINDS.split()))}"
+    return {**event, **(inner if draw(st.booleans()) else {}), "type": kind} if draw(st.integers(0, 5)) else event
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> bytes:
+    if draw(st.booleans()):
+        return frame_chunk(draw(anthropic_events()))
+    payload = draw(
+        st.dictionaries(st.sampled_from(CONVERSE_KEYS.split()), anything(CONVERSE_KEYS, CONVERSE_KINDS), max_size=4)
+    )
+    return event_frame(draw(st.sampled_from(CONVERSE_KINDS.split())), payload)
+
+
 def play(reader: EventStreamReader, *chunks: bytes) -> Completion:
     for chunk in chunks:
         reader.feed(chunk)
@@ -77,8 +113,9 @@ def play(reader: EventStreamReader, *chunks: bytes) -> Completion:
 
 
 def survive(reader: EventStreamReader, heard: Heard, events: list[Any]) -> None:
+    data = [event if isinstance(event, bytes) else f"data: {json.dumps(event)}\n\n".encode() for event in events]
     try:
-        completion = play(reader, *[f"data: {json.dumps(event)}\n\n".encode() for event in events])
+        completion = play(reader, *data)
     except ProviderError as error:
         msgspec.json.encode(error.message)
     else:
@@ -105,18 +142,41 @@ def test_messages(events: list[Any]) -> None:
     survive(MessageReader(heard.events.append, service="s"), heard, events)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(responses_events(), max_size=5))
+def test_responses(events: list[Any]) -> None:
+    heard = Heard()
+    survive(ResponseReader(heard.events.append, model="m", service="s"), heard, events)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(frames(), max_size=5))
+def test_frames(events: list[Any]) -> None:
+    heard = Heard()
+    survive(FrameReader(heard.events.append, service="s"), heard, events)
+
+
+def readers() -> list[EventStreamReader]:
+    return [
+        ChatReader(lambda e: None, model="m", service="s"),
+        ResponseReader(lambda e: None, model="m", service="s"),
+        MessageReader(lambda e: None, service="s"),
+        FrameReader(lambda e: None, service="s"),
+    ]
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([b"", b"data: ", b"event: error\ndata: "]))
 def test_bytes(data: bytes, before: bytes) -> None:
-    for reader in (ChatReader(lambda e: None, model="m", service="s"), MessageReader(lambda e: None, service="s")):
+    for reader in readers():
         with suppress(ProviderError):
             play(reader, before + data + b"\n\n")
 
 
 @settings(max_examples=50, deadline=None)
-@given(anything(OPENAI_KEYS, "x") | anything(ANTHROPIC_KEYS, KINDS))
+@given(anything(OPENAI_KEYS, "x") | anything(ANTHROPIC_KEYS, KINDS) | anything(RESPONSES_KEYS, "failed"))
 def test_whole_bodies(body: Any) -> None:
-    for reader in (ChatReader(lambda e: None, model="m", service="s"), MessageReader(lambda e: None, service="s")):
+    for reader in readers():
         with suppress(ProviderError):
             reader.whole(json.dumps(body).encode())
             reader.finish()
@@ -125,6 +185,6 @@ def test_whole_bodies(body: Any) -> None:
 @pytest.mark.parametrize("depth", [500, 100_000])
 def test_depth(depth: int) -> None:
     data = b'data: {"choices":' + b"[" * depth + b"]" * depth + b"}\n\n"
-    for reader in (ChatReader(lambda e: None, model="m", service="s"), MessageReader(lambda e: None, service="s")):
+    for reader in readers()[:3]:
         with pytest.raises(ProviderError, match=r"not JSON|broke off"):
             play(reader, data)
