@@ -14,6 +14,7 @@ COMMANDS = {
     "codecs": ("agentwire.cli.lists", "List the installed codecs."),
     "providers": ("agentwire.cli.lists", "List the installed providers."),
     "sessions": ("agentwire.cli.sessions", "List, show and remove stored sessions."),
+    "transcode": ("agentwire.cli.transcode", "Write a recording of one wire as another would have told it."),
     "schema": ("agentwire.cli.schema", "Write JSON Schemas of the bus and of every wire."),
 }
 """Name, module and one line of help of every subcommand."""

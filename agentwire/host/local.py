@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import trio
 
 from agentwire.commands import Approve, Deny, Outcome, Prompt, Refusal, Stop
-from agentwire.events import AnyEvent, ApprovalRequested, TurnFinished
+from agentwire.events import AnyEvent, ApprovalRequested, Part, TurnFinished
+from agentwire.host.conversation import Conversation, OnApproval, decide
 from agentwire.host.groups import one_error
 from agentwire.host.refused import Refused
 from agentwire.log.waiting import next_records
@@ -23,11 +23,8 @@ from agentwire.server.server import Server
 from agentwire.session import Session
 from agentwire.setup import Setup
 
-OnApproval = Callable[[ApprovalRequested], "bool | Awaitable[bool]"]
-"""Answers the agent's questions: True lets the call run."""
 
-
-class LocalSession:
+class LocalSession(Conversation):
     """A conversation with an agent in this process. Made by :func:`open_session`."""
 
     def __init__(self, runner: SessionRunner, on_approval: OnApproval | None) -> None:
@@ -39,20 +36,26 @@ class LocalSession:
         """The session itself: log, history, settings."""
         return self._runner.session
 
-    async def prompt(self, text: str, *, files: Sequence[str] = ()) -> AsyncGenerator[AnyEvent, None]:
+    async def prompt(
+        self, text: str, *, files: Sequence[str] = (), parts: Sequence[Part] = (), timeout: float = float("inf")
+    ) -> AsyncGenerator[AnyEvent, None]:
         """Send a user input and yield the events of its turn, its end included.
 
-        Leaving the loop early stops the turn: at once if the iterator is closed (``contextlib.aclosing``). Raises
-        :class:`Refused` if a turn runs already. Questions go to ``on_approval``; without it, answer them with
+        Leaving the loop early stops the turn: at once if the iterator is closed (``contextlib.aclosing``); so does
+        ``timeout`` (seconds), which then raises :class:`trio.TooSlowError`. Raises :class:`Refused` if a turn runs
+        already. Questions go to ``on_approval``; without it, answer them with
         :meth:`approve` and :meth:`deny` while iterating.
         """
+        deadline = trio.current_time() + timeout
         cursor = self.session.log.cursor()
         turn = None
         try:
-            self._runner.prompt(Prompt(text, files=list(files)), _check)
+            self._runner.prompt(Prompt(text, files=list(files), parts=list(parts)), _check)
             turn = self.session.active
             while True:
-                for record in await next_records(cursor):
+                with trio.fail_at(deadline):
+                    records = await next_records(cursor)
+                for record in records:
                     if record.turn != turn.number:
                         continue
                     yield record.event
@@ -67,15 +70,6 @@ class LocalSession:
                 with trio.CancelScope(shield=True):
                     await turn.finished.wait()  # so that the next prompt finds nobody before it
 
-    async def ask(self, text: str, *, files: Sequence[str] = ()) -> str:
-        """Send a user input and wait for the answer's text."""
-        answer = ""
-        async with aclosing(self.prompt(text, files=files)) as events:
-            async for event in events:
-                if isinstance(event, TurnFinished):
-                    answer = event.text
-        return answer
-
     def approve(self, call_id: str, scope: Literal["once", "always"] = "once") -> None:
         """Let a call run."""
         _check(self._runner.approve(Approve(call_id, scope=scope), "local"))
@@ -89,8 +83,7 @@ class LocalSession:
         self._runner.stop(Stop(), _check)
 
     async def _answer(self, question: ApprovalRequested, on_approval: OnApproval) -> None:
-        answer = on_approval(question)
-        allowed = await answer if inspect.isawaitable(answer) else answer
+        allowed = await decide(question, on_approval)
         if self.session.approvals.find(call_id=question.call_id) is None:
             return
         if allowed:

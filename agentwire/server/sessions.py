@@ -85,7 +85,7 @@ class Sessions:
         return runner
 
     def archive(self, command: ArchiveSession) -> Outcome:
-        """Close a session; its journal stays."""
+        """Close a session; its journal stays. The outcome's value is what :meth:`list` gives then, stored ones too."""
         runner = self.get(command.session)
         if runner is None:
             return self.unknown(command.session)
@@ -98,7 +98,8 @@ class Sessions:
         session.log.close()  # another process may take it up; what is unread can still be read
         runner.mcp.close()
         del self._runners[command.session]
-        return Outcome(Done(), after)
+        left = self.list(ListSessions(stored=True)).result
+        return Outcome(Done(left.value if isinstance(left, Done) else None), after)
 
     def list(self, command: ListSessions) -> Outcome:
         """The sessions of this process, and (``stored``) those that have a journal beside."""

@@ -40,6 +40,12 @@ def _schemas() -> dict[str, Any]:
     return schemas()
 
 
+def _recognises(line: dict[str, Any]) -> bool:
+    from agentwire_aionrs.shape import fits
+
+    return fits(line)
+
+
 codec = Codec(
     name="aionrs",
     summary="aionrs JSON stream 0.2.0: JSON lines, one session a process",
@@ -49,4 +55,5 @@ codec = Codec(
     fidelity=_fidelity,
     max_line=8 * 1024 * 1024,
     schemas=_schemas,
+    recognises=_recognises,
 )

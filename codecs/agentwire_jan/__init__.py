@@ -40,6 +40,12 @@ def _schemas() -> dict[str, Any]:
     return schemas()
 
 
+def _recognises(line: dict[str, Any]) -> bool:
+    from agentwire_jan.shape import fits
+
+    return fits(line)
+
+
 codec = Codec(
     name="jan",
     summary="Jan agent RPC: JSON-RPC 2.0, many sessions, host tools and questions",
@@ -52,4 +58,5 @@ codec = Codec(
     feeds="session",
     max_line=MAX_LINE,
     schemas=_schemas,
+    recognises=_recognises,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentwire.codec.jsontext import clip
 from agentwire.commands import Refusal
 from agentwire_jan.rpc import Error
 
@@ -84,7 +85,7 @@ def unknown_session(method: str) -> Error:
 def not_pending(method: str, request_id: str) -> Error:
     """Nothing waits under that id."""
     what = "host tool" if method == "tool/respond" else "permission"
-    text = f"no {what} request '{request_id}' is pending (answered, cancelled, or never issued)"
+    text = f"no {what} request '{clip(request_id)}' is pending (answered, cancelled, or never issued)"
     return bad(text, "not_pending")
 
 

@@ -11,13 +11,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from msgspec import Struct
 
 from agentwire.config import Config
 from agentwire.options import ServeOptions
 from agentwire.provider.contract import ConfigError
-from agentwire.store import SessionStore, new_session_id
+from agentwire.store import SessionStore
 from agentwire_jan.configuration import KEY_VARIABLE, Configuration, Service
 
 LATEST: Final = "latest"
@@ -185,6 +186,6 @@ def session_to_resume(asked: str, workspace: Path, *, fork: bool, store: Session
         found = fitting[0]
     if not fork:
         return found
-    copy = new_session_id()
+    copy = str(uuid4())
     store.fork(found, copy).close()
     return copy

@@ -48,6 +48,12 @@ def _schemas() -> dict[str, Any]:
     return schemas()
 
 
+def _recognises(line: dict[str, Any]) -> bool:
+    from agentwire_jan.shape import fits_stream
+
+    return fits_stream(line)
+
+
 codec_stream = Codec(
     name="jan-stream",
     summary="Jan's stream-json: one run, told in JSON lines, with a result at its end",
@@ -60,4 +66,5 @@ codec_stream = Codec(
     feeds="session",
     max_line=MAX_LINE,
     schemas=_schemas,
+    recognises=_recognises,
 )

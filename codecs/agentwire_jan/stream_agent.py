@@ -20,7 +20,7 @@ from agentwire.log.record import Record
 from agentwire.text import scrub
 from agentwire_jan.declarations import read_tools, tool_specs
 from agentwire_jan.rendering import ItemLines
-from agentwire_jan.stream_report import FAILED, Report, exit_status
+from agentwire_jan.stream_report import FAILED, REPORTED, Report, exit_status
 from agentwire_jan.stream_requests import Echo, Unreadable, echo, fault, read
 from agentwire_jan.stream_wire import INPUT_KINDS, PROTOCOL_VERSION, Init, InputError, PermissionDecision, Result
 from agentwire_jan.surface import STREAM
@@ -65,6 +65,10 @@ class JanStreamAgent:
         resume: str = "",
         report: Callable[[Result], None] | None = None,
     ) -> None:
+        if resume and host_gate:
+            raise ValueError("host_gate is for a new session, not for one to resume")
+        if input_format == "text" and not task:
+            raise ValueError("without a task there has to be an input to read one from")
         self._task = task if isinstance(task, str) else _ENCODER.encode(task).decode()
         self._reads = input_format == "stream-json"
         self._streams = output_format == "stream-json"
@@ -76,7 +80,7 @@ class JanStreamAgent:
         self._lines = _Lines(STREAM)
         self._report = Report()
         self._session: str | None = None
-        self._prompted = False
+        self._prompted = bool(self._task)
         self._aborted = False
         self._over = False
         self._waiting: deque[tuple[list[bus.Part], Echo]] = deque()
@@ -98,7 +102,6 @@ class JanStreamAgent:
             )
         wanted[-1].token = _OPENED
         if self._task:
-            self._prompted = True
             wanted.append(Request(commands.Prompt(self._task)))
         return wanted
 
@@ -150,21 +153,30 @@ class JanStreamAgent:
             self._session = session
         if self._over or session != self._session:
             return None
-        done = 0
+        done, said = 0, self._report.said.append
         for at, record in enumerate(records):
-            self._report.feed(record)
             event = record.event
-            if isinstance(event, bus.ApprovalResolved):
+            kind = event.__class__
+            if kind is bus.TextDelta:
+                if not record.origin:
+                    said(event.text)  # type: ignore[union-attr]  # its class tells
+                continue
+            if kind not in _WATCHED:
+                continue
+            self._report.feed(record)
+            if kind is bus.ApprovalResolved:
                 self._events(records[done:at], out)
                 done = at
-                self._settled(event, out)
-            elif isinstance(event, bus.UserJoined) and not record.origin:
-                self._joined(event)
-            elif isinstance(event, bus.TurnFinished) and not record.origin:
+                self._settled(event, out)  # type: ignore[arg-type]  # its class tells
+            elif record.origin:
+                continue
+            elif kind is bus.UserJoined:
+                self._joined(event)  # type: ignore[arg-type]
+            elif kind is bus.TurnFinished:
                 self._events(records[done : at + 1], out)
-                self._end(self._report.result(event, record.time), out)
-                return Directive(at + 1, exit_status=exit_status(event))
-        self._events(records[done:], out)
+                self._end(self._report.result(event, record.time), out)  # type: ignore[arg-type]
+                return Directive(at + 1, exit_status=exit_status(event))  # type: ignore[arg-type]
+        self._events(records[done:] if done else records, out)
         return None
 
     def feed(self, session: str, records: Sequence[Record]) -> None:
@@ -235,6 +247,9 @@ class JanStreamAgent:
         if self._streams:
             append_line(_ENCODER, item, out)
 
+
+_WATCHED: Final = frozenset({*REPORTED, bus.ApprovalResolved, bus.UserJoined, bus.TurnFinished})
+"""Records that are looked at beside being written."""
 
 _OPENED: Final = "opened"
 """The token of the request whose outcome the first line tells."""

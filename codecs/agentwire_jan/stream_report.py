@@ -25,6 +25,9 @@ ERROR_CODES: Final = {"provider_error": "upstream_error", "config_error": "setup
 
 LOOP: Final = "error"
 
+REPORTED: Final = frozenset({bus.SessionOpened, bus.TurnStarted, bus.StepStarted, bus.TextDelta})
+"""Records that :meth:`Report.feed` learns from; others it need not be told of."""
+
 
 class Report:
     """Gathers what the last line of a run says. It knows time from the records alone."""
@@ -35,20 +38,21 @@ class Report:
         self.resumed = False
         self.ephemeral = False
         self._began: int | None = None
-        self._said: list[str] = []
+        self.said: list[str] = []
+        """The answer since the last step began."""
         self._steps = 0
 
     def feed(self, record: Record) -> None:
         """Take the next record, of the main run or of a subagent."""
-        if self._began is None:
-            self._began = record.time
         event = record.event
         if record.origin:
             return
+        if self._began is None:
+            self._began = record.time
         if isinstance(event, bus.TextDelta):
-            self._said.append(event.text)
+            self.said.append(event.text)
         elif isinstance(event, bus.StepStarted):
-            self._said.clear()
+            self.said.clear()
             self._steps = max(self._steps, event.index + 1)
         elif isinstance(event, bus.SessionOpened):
             self.resumed = event.kind != "new"
@@ -60,7 +64,7 @@ class Report:
         began = time if self._began is None else self._began
         return Result(
             is_error=not (completed or aborted),
-            result=event.text if completed else "".join(self._said),
+            result=event.text if completed else "".join(self.said),
             stop_reason=facts.stop_reason(event) if completed else "aborted" if aborted else "error",
             error=UNSET if completed or aborted else RunError(error_code(event), facts.failure(event)),
             session_id=self._session_id(kept=completed or event.outcome == "limit"),

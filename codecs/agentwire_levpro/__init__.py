@@ -43,6 +43,12 @@ def _schemas() -> dict[str, Any]:
     return schemas()
 
 
+def _recognises(line: dict[str, Any]) -> bool:
+    from agentwire_levpro.shape import fits
+
+    return fits(line)
+
+
 codec = Codec(
     name="levpro",
     summary="LevPRO local-ai serve-stdio: requests with ids, chats side by side",
@@ -55,4 +61,5 @@ codec = Codec(
     outlives_output="ERROR_STACKTRACE",
     max_line=MAX_LINE,
     schemas=_schemas,
+    recognises=_recognises,
 )

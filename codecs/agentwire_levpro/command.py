@@ -29,7 +29,7 @@ USAGE = 2
 def main(argv: list[str] | None = None) -> None:
     """Run the command line and exit with its status."""
     arguments = sys.argv[1:] if argv is None else argv
-    status = run(local_ai, arguments, NAME, codec="levpro" if SERVE in arguments else "")
+    status = run(local_ai, arguments, NAME, codec="levpro")
     sys.exit(FAILED if status == USAGE else status)
 
 

@@ -33,6 +33,8 @@ class LevproHost:
         self._runs: dict[JsonId, Run] = {}
         self._stops: dict[JsonId, list[int]] = {}
         """Stops that wait for the end of a chat, by its id."""
+        self._stopped: set[int] = set()
+        """Stops that had their outcome from that end, before the core answered them."""
         self._greeted = False
         self._names = (f"call-{n}" for n in itertools.count(1))
 
@@ -100,7 +102,8 @@ class LevproHost:
             said += self._end_run(request, self._runs[request].fail("internal_error", GONE))
         for sent in self._ledger.waiting():
             self._ledger.settle(sent.request)
-            said.append(Answered(sent.number, Refusal("internal", GONE)))
+            if sent.number not in self._stopped:
+                said.append(Answered(sent.number, Refusal("internal", GONE)))
         return said
 
     # --- events ---
@@ -138,14 +141,17 @@ class LevproHost:
         if sent is None:
             return None
         self._ledger.settle(request)
-        if self._waits(sent):
+        if self._has_or_waits(sent.number):
             return []
         value = _RESULTS.get(type(sent.command))
         return [Answered(sent.number, Done(None if value is None else value(message.result)))]
 
-    def _waits(self, stop: Sent) -> bool:
-        """Whether a stop is to be answered only when its chat has ended."""
-        return any(stop.number in numbers for numbers in self._stops.values())
+    def _has_or_waits(self, stop: int) -> bool:
+        """Whether a stop is answered by its chat's end, and not by what the core says to it."""
+        if stop in self._stopped:
+            self._stopped.remove(stop)
+            return True
+        return any(stop in numbers for numbers in self._stops.values())
 
     def _chat_result(self, message: Message) -> Said:
         result = message.result if isinstance(message.result, dict) else {}
@@ -173,16 +179,22 @@ class LevproHost:
         for numbers in self._stops.values():
             if sent.number in numbers:
                 numbers.remove(sent.number)
-        return [Answered(sent.number, _refusal(message)), *self._stopped(request)]
+        if sent.number in self._stopped:
+            self._stopped.remove(sent.number)
+            return []
+        return [Answered(sent.number, _refusal(message)), *self._answer_stops(request)]
 
     def _end_run(self, request: JsonId, said: Said) -> Said:
         del self._runs[request]
         self._ledger.settle(request)
-        return said + self._stopped(request)
+        return said + self._answer_stops(request)
 
-    def _stopped(self, request: JsonId) -> Said:
+    def _answer_stops(self, request: JsonId) -> Said:
         """The stops that waited for that chat's end have their outcome."""
-        return [Answered(number, Done(True)) for number in self._stops.pop(request, [])]
+        numbers = self._stops.pop(request, [])
+        unanswered = {sent.number for sent in self._ledger.waiting()}
+        self._stopped.update(unanswered.intersection(numbers))
+        return [Answered(number, Done(True)) for number in numbers]
 
 
 def _is_chat(sent: Sent | None, result: Any) -> bool:

@@ -69,6 +69,18 @@ def _schemas_v4() -> dict[str, Any]:
     return schemas("v4")
 
 
+def _recognises(line: dict[str, Any]) -> bool:
+    from agentwire_pagent.shape import fits
+
+    return fits(line, "classic")
+
+
+def _recognises_v4(line: dict[str, Any]) -> bool:
+    from agentwire_pagent.shape import fits
+
+    return fits(line, "v4")
+
+
 codec = Codec(
     name="pagent",
     summary="pagent wire: JSON-RPC notifications, one run after the other",
@@ -79,6 +91,7 @@ codec = Codec(
     max_line=MAX_LINE,
     greets=False,
     schemas=_schemas,
+    recognises=_recognises,
 )
 
 codec_v4 = Codec(
@@ -92,4 +105,5 @@ codec_v4 = Codec(
     greets=False,
     feeds="session",
     schemas=_schemas_v4,
+    recognises=_recognises_v4,
 )

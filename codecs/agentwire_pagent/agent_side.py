@@ -90,8 +90,8 @@ class PagentAgent:
 
     def _own(self) -> Thread:
         """The session that was shown last."""
-        shown = [lines for lines in self._sessions.values() if lines.opened is not None]
-        return max(shown, key=lambda lines: lines.shown).thread() if shown else Thread()
+        last = max(self._sessions.values(), key=lambda lines: lines.shown, default=None)
+        return last.thread() if last is not None and last.shown else Thread()
 
     def _taken_up(self, result: Done | Refusal) -> Thread:
         """The session that was taken up, with the messages that are to be told now."""

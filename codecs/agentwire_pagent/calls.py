@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from agentwire import events as bus
-from agentwire_pagent.shapes import call_head
+from agentwire_pagent.splices import call_head
 
 Showing = Literal["begin", "permit", "result"]
 

@@ -20,7 +20,7 @@ from agentwire.events import Event, ReasoningDelta, TextDelta
 from agentwire.log.history import History
 from agentwire.log.record import Record
 from agentwire.text import scrub
-from agentwire_pagent import shapes, wire
+from agentwire_pagent import splices, wire
 from agentwire_pagent.answers import Thread
 from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
 from agentwire_pagent.envelope import delta_splice, line, wrap
@@ -82,7 +82,7 @@ class SessionLines:
         self.opened: bus.SessionOpened | None = None
         """The session as it was opened, with its later mode and model."""
         self.shown = 0
-        """Grows from one session that is shown to the next."""
+        """Grows from one session that is shown to the next; 0: it was not shown yet."""
 
     def thread(self, *, tell: bool = False) -> Thread:
         """What is known of the session. ``tell``: with its messages, which are told by that."""
@@ -135,18 +135,21 @@ class SessionLines:
             self._append_run(run, deltas, out)
 
     def feed(self, records: Sequence[Record]) -> None:
-        """Remember what ``records`` say, without writing."""
-        if self._v4:
-            self._history = self._history or History()
-            self._history.feed_all(records)
+        """Remember what ``records`` say, without writing. That the session was opened before is nobody's greeting."""
+        history = (self._history or History()) if self._v4 else None
         for record in records:
             event = record.event
             if record.origin:
                 continue
             if isinstance(event, ReasoningDelta):
                 self._reasoned((event.text,))
+            elif isinstance(event, bus.SessionOpened):
+                self.opened = event
             elif (make := _MAKERS.get(event.__class__)) is not None:
                 self._made(make, event, record)
+        if history is not None:
+            history.feed_all(records)
+        self._history = history
 
     def _made(self, make: Callable[[SessionLines, Any, Record], bytes], event: Event, record: Record) -> bytes:
         """The lines for an event, after those that were held back; a failure lets them fall (section 5)."""
@@ -243,10 +246,10 @@ class SessionLines:
         self._step = None
         self._history = None
         self._calls.clear()
-        return shapes.run_begin(user_input(event))
+        return splices.run_begin(user_input(event))
 
     def _step_started(self, event: bus.StepStarted, record: Record) -> bytes:
-        begin = shapes.turn_begin(event.index)
+        begin = splices.turn_begin(event.index)
         # v4 gives a turn that used up the limit no end if another follows to sum up.
         before = self._close_step("") if is_extra(event) and self._v4 else self._end_turn("", "continuing")
         self._step = _Step(event.index)
@@ -256,7 +259,7 @@ class SessionLines:
     def _step_finished(self, event: bus.StepFinished, record: Record) -> bytes:
         begin = b""
         if self._step is None:
-            begin = shapes.turn_begin(event.index)
+            begin = splices.turn_begin(event.index)
             self._step = _Step(event.index)
         self._spent = event.usage, record.time
         reasoning = "".join(self._step.reasoning) or event.reasoning
@@ -271,7 +274,7 @@ class SessionLines:
         """The end of the model's reply."""
         step = self._step or _Step(0)
         step.said = bool(text or reasoning or calls)
-        step.params = shapes.step_params(text, calls, reasoning, written(usage), flat=self._v4)
+        step.params = splices.step_params(text, calls, reasoning, written(usage), flat=self._v4)
         return wrap("TurnResult" if self._v4 else "StepEnd", step.params)
 
     def _close_step(self, text: str) -> bytes:
@@ -288,8 +291,8 @@ class SessionLines:
             return b""
         closed = self._close_step(text)
         if self._v4:
-            return closed + shapes.turn_end_v4(step.index, reason != "continuing", reason)
-        return closed + shapes.turn_end(step.index, not self._calls.ran)
+            return closed + splices.turn_end_v4(step.index, reason != "continuing", reason)
+        return closed + splices.turn_end(step.index, not self._calls.ran)
 
     def _turn_finished(self, event: bus.TurnFinished, record: Record) -> bytes:
         if event.outcome == "failed":
@@ -314,7 +317,7 @@ class SessionLines:
         reason = _REASONS[event.outcome]
         if reason == "no_tool_calls" and (step is None or self._said_nothing(step, event.text)):
             reason = "empty_response"
-        return self._end_turn(event.text, reason) + shapes.run_end_v4(index, reason)
+        return self._end_turn(event.text, reason) + splices.run_end_v4(index, reason)
 
     def _said_nothing(self, step: _Step, text: str) -> bool:
         return not (step.said or step.reasoning) if step.params else not (text or step.reasoning)
@@ -337,6 +340,9 @@ class SessionLines:
     def _show(shown: Shown) -> bytes:
         if not shown:
             return b""
+        if len(shown) == 1:
+            ((what, call),) = shown
+            return _CALL_LINES[what](call)
         return b"".join([_CALL_LINES[what](call) for what, call in shown])
 
 
@@ -347,9 +353,9 @@ _REASONS: Final[dict[bus.Outcome, wire.StopReason]] = {
 }
 
 _CALL_LINES: Final[dict[Showing, Callable[[Call], bytes]]] = {
-    "begin": lambda call: shapes.call_begin(call.head, call.arguments),
-    "permit": lambda call: shapes.permit_request(call.head, summary(call)),
-    "result": lambda call: shapes.tool_result(call.head, call.content, call.ok),
+    "begin": lambda call: splices.call_begin(call.head, call.arguments),
+    "permit": lambda call: splices.permit_request(call.head, summary(call)),
+    "result": lambda call: splices.tool_result(call.head, call.content, call.ok),
 }
 
 _MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], bytes]]] = {

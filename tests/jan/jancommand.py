@@ -17,12 +17,14 @@ from support.launcher import Launcher
 from support.replies import JsonObject
 from support.wire_rules import compact
 
+from agentwire_jan.configuration import set_service
+
 MODULE = "agentwire_jan.command"
 RUN = ("cli", "agent", "run")
 STREAM = ("--output-format", "stream-json")
 TWO_WAY = (*STREAM, "--input-format", "stream-json")
 
-_SCHEMA = json.loads(Path(__file__).with_name("published_stream_schema.json").read_text())
+_SCHEMA = json.loads((Path(__file__).with_name("published") / "stream-schema.json").read_text())
 PUBLISHED = Draft202012Validator({"$ref": "#/$defs/OutputRecord", "$defs": _SCHEMA["$defs"]})
 """A line of an agent, as Jan's own schema has it (its texts left out; `compaction` and `retry` from the RPC's)."""
 
@@ -71,13 +73,10 @@ async def run(
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
-async def configure(launch: Launcher, provider: str = "stub", *more: str, model: str = "stub-model") -> None:
-    """Tell it of the scripted service, as a harness does."""
-    ended = await run(
-        launch, "config", "set", "--provider", provider, "--api-key", "test-key", "--base-url", launch.url,
-        "--model", model, *more,
-    )  # fmt: skip
-    assert ended.status == 0, ended.errors
+def configure(launch: Launcher, provider: str = "stub", *, model: str = "stub-model", api_type: str = "") -> None:
+    """Tell it of the scripted service, as ``config set`` does."""
+    path = launch.home / ".jan" / "config.toml"
+    set_service(path, provider, api_key="test-key", base_url=launch.url, models=[model], api_type=api_type)
 
 
 class RunRules:

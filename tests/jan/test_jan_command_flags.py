@@ -61,6 +61,10 @@ SETUP = [
         "--host-tools requires --input-format stream-json (their results are read from standard input)",
     ),
     (("--fork-session", "go"), "--fork-session requires --resume or --continue"),
+    (
+        ("--output-format", "stream-json", "--input-format", "stream-json", "--host-tools", "t", "--host-gate", "-c"),
+        "--host-gate is not supported by agentwire with --resume or --continue",
+    ),
     (("--project", "/no/such/place", "go"), "--project '/no/such/place' is not a directory"),
     (("--provider", "nobody", "go"), "unknown provider 'nobody' (known: anthropic, openai, stub)"),
     (("--model", "unknown", "go"), "no configured provider serves the model 'unknown'"),
@@ -76,11 +80,11 @@ async def test_what_cannot_be_set_up(
     output: str, flags: tuple[str, ...], message: str, launch: Launcher, model: ModelService
 ) -> None:
     """A person reads it on standard error, a program in the result, which is then all there is."""
-    await configure(launch)
+    configure(launch)
     ended = await run(launch, *RUN, "--output-format", output, *flags)
     assert ended.status == 1
     assert message in ended.errors
-    if output == "text":
+    if output == "text" and "--output-format" not in flags:
         assert ended.out == ""
         return
     [result] = ended.lines
@@ -104,7 +108,7 @@ async def test_what_cannot_be_set_up(
 async def test_a_file_of_tools(
     content: str | bytes | None, message: str, launch: Launcher, model: ModelService
 ) -> None:
-    await configure(launch)
+    configure(launch)
     path = launch.path("tools.json") if content is None else launch.write("tools.json", content)
     ended = await run(launch, *RUN, *TWO_WAY, "--host-tools", path, "go")
     assert ended.status == 1
@@ -115,7 +119,7 @@ async def test_a_file_of_tools(
 @pytest.mark.parametrize("wish", ["sandbox", "worktree"])
 async def test_a_wish_to_be_confined_is_not_passed_over(wish: str, launch: Launcher, model: ModelService) -> None:
     """Unless the caller says that it may be."""
-    await configure(launch)
+    configure(launch)
     path = launch.home / ".jan" / "config.toml"
     path.write_text(f"{wish} = true\n{path.read_text()}")
     for flags in ((*RUN, "go"), ("cli", "agent", "rpc")):
@@ -135,7 +139,7 @@ async def test_without_any_configuration(launch: Launcher) -> None:
 
 async def test_a_workspace_names_no_server_and_no_key(launch: Launcher, model: ModelService) -> None:
     """Whatever files it has: they are not read, or say nothing of that kind."""
-    await configure(launch)
+    configure(launch)
     evil = '[providers.stub]\nbase_url = "http://127.0.0.1:1/v1"\napi_key = "sk-evil"\nmodels = ["stub-model"]\n'
     launch.write(".jan/config.toml", 'default_model = "evil"\n' + evil)
     launch.write("agent.toml", '[provider]\nname = "stub"\nbase_url = "http://127.0.0.1:1/v1"\n')
@@ -148,9 +152,9 @@ async def test_a_workspace_names_no_server_and_no_key(launch: Launcher, model: M
 
 
 async def test_flags_choose_the_service(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
-    await configure(launch, "anthropic", model="claude-x")
-    await configure(launch, "other", "--api-type", "anthropic", model="claude-y")
+    configure(launch)
+    configure(launch, "anthropic", model="claude-x")
+    configure(launch, "other", model="claude-y", api_type="anthropic")
     for flags, path, key, name in (
         ((), "/messages", "x-api-key", "claude-x"),
         (("--model", "stub-model"), "/chat/completions", "authorization", "stub-model"),
@@ -167,7 +171,7 @@ async def test_flags_choose_the_service(launch: Launcher, model: ModelService) -
 
 
 async def test_the_task_may_look_like_a_flag(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
+    configure(launch)
     model.script("ok")
     await run(launch, *RUN, "--max-session-tokens", "9", "--no-sandbox", "--no-worktree", "--", "--resume")
     assert model.requests[0].texts("user") == ["--resume"]
@@ -187,7 +191,7 @@ async def test_the_schema_of_the_stream(launch: Launcher) -> None:
     assert json.loads(out.read_text()) == document
     ended = await run(launch, "cli", "agent", "schema", "--out", "/no/such/place/s.json")
     assert (ended.status, "cannot write '/no/such/place/s.json'" in ended.errors) == (1, True)
-    published = json.loads(Path(__file__).with_name("published_stream_schema.json").read_text())
+    published = json.loads((Path(__file__).with_name("published") / "stream-schema.json").read_text())
     assert set(published["required"]) == set(document["required"])
 
 

@@ -60,8 +60,8 @@ class RpcProcess(AgentProcess):
 
 @pytest.fixture
 async def rpc(nursery: trio.Nursery, launch: Launcher) -> AsyncIterator[RpcProcess]:
-    await configure(launch, model="stub-model")
-    await configure(launch, "other", model="other-model")
+    configure(launch, model="stub-model")
+    configure(launch, "other", model="other-model")
     process = await RpcProcess.spawn(
         nursery, ("cli", "agent", "rpc"), cwd=launch.workspace, environ=launch.environ, module=MODULE
     )

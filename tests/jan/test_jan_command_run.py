@@ -26,7 +26,7 @@ MOVE = [{"name": "move", "capability": "actuator"}]
 @pytest.fixture
 async def runs(nursery: trio.Nursery, launch: Launcher) -> AsyncIterator[Runs]:
     """Starts runs on the scripted service."""
-    await configure(launch)
+    configure(launch)
     found = Runs(nursery, launch)
     try:
         yield found
@@ -47,7 +47,7 @@ def tools_file(launch: Launcher, tools: list[dict[str, Any]]) -> tuple[str, ...]
 
 
 async def test_text_is_the_answer_alone(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
+    configure(launch)
     model.script(Reply("Let me see.", ToolCall("c1", "shell", {"cmd": "echo hi"})), "It says hi.")
     ended = await run(launch, *RUN, "what does it say?")
     assert (ended.status, ended.out, ended.errors) == (0, "It says hi.\n", "")
@@ -57,7 +57,7 @@ async def test_text_is_the_answer_alone(launch: Launcher, model: ModelService) -
 
 
 async def test_json_is_one_object(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
+    configure(launch)
     model.script(Reply("Hello", tokens=Tokens(10, 5, cached=4)))
     ended = await run(launch, *RUN, "--output-format", "json", "hi")
     [result] = ended.lines
@@ -75,7 +75,7 @@ async def test_json_is_one_object(launch: Launcher, model: ModelService) -> None
 
 async def test_stream_json_tells_the_run_and_its_result(launch: Launcher, model: ModelService) -> None:
     """Without an input format nothing is read, which the first line says."""
-    await configure(launch)
+    configure(launch)
     model.script("Hello")
     ended = await run(launch, *RUN, *STREAM, "hi", stdin=b'{"type":"abort"}\n')
     for line in ended.lines:
@@ -92,7 +92,7 @@ async def test_stream_json_tells_the_run_and_its_result(launch: Launcher, model:
 
 
 async def test_a_run_that_fails(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
+    configure(launch)
     model.script(Refused(401, "no such key"), Refused(401, "no such key"))
     ended = await run(launch, *RUN, *STREAM, "hi")
     assert ended.status == 1
@@ -107,7 +107,7 @@ async def test_a_run_that_fails(launch: Launcher, model: ModelService) -> None:
 
 
 async def test_the_limit_of_model_calls(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
+    configure(launch)
     model.choose = lambda body: Reply("Again.", ToolCall("c", "shell", {"cmd": "true"}))
     ended = await run(launch, *RUN, *STREAM, "--max-turns", "2", "go")
     assert ended.status == 53
@@ -120,7 +120,7 @@ async def test_the_limit_of_model_calls(launch: Launcher, model: ModelService) -
 
 
 async def test_step_is_one_turn(launch: Launcher, model: ModelService) -> None:
-    await configure(launch)
+    configure(launch)
     model.script("Done.")
     ended = await run(launch, "cli", "agent", "step", "--output-format", "json", "go")
     assert (ended.status, ended.result["num_turns"]) == (0, 1)
@@ -128,7 +128,7 @@ async def test_step_is_one_turn(launch: Launcher, model: ModelService) -> None:
 
 async def test_safe_without_a_host_refuses_what_would_be_asked(launch: Launcher, model: ModelService) -> None:
     """Reading is free; nobody is there to be asked about the rest, and the run goes on."""
-    await configure(launch)
+    configure(launch)
     launch.write("note.txt", "42")
     model.script(
         Reply(
@@ -145,7 +145,7 @@ async def test_safe_without_a_host_refuses_what_would_be_asked(launch: Launcher,
 
 
 async def test_the_work_is_done_in_the_project(launch: Launcher, model: ModelService, tmp_path: Path) -> None:
-    await configure(launch)
+    configure(launch)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     model.script(Reply(ToolCall("c1", "shell", {"cmd": "pwd"})), "ok")
@@ -158,7 +158,7 @@ async def test_the_work_is_done_in_the_project(launch: Launcher, model: ModelSer
 
 async def test_a_session_goes_on(launch: Launcher, model: ModelService) -> None:
     """By the short id that the result tells, by no id, and in a copy that leaves the other as it was."""
-    await configure(launch)
+    configure(launch)
 
     async def ask(*flags: str) -> tuple[str, list[str]]:
         model.script("ok")
@@ -175,6 +175,28 @@ async def test_a_session_goes_on(launch: Launcher, model: ModelService) -> None:
     other, told = await ask("alone")
     assert told == ["alone"]
     assert await ask("--continue", "again") == (other, ["alone", "again"])
+
+
+async def test_a_resumed_session_has_the_tools_that_are_declared_now(
+    runs: Runs, launch: Launcher, model: ModelService
+) -> None:
+    model.script("ok", Reply(ToolCall("c1", "host__observe", {})), "Clear.")
+    jan = await runs("one")
+    session = (await jan.ended())["session_id"]
+    jan = await runs(*tools_file(launch, OBSERVE), f"--resume={session}", "two")
+    assert jan.events[0]["tools"][-1] == "host__observe"
+    asked = (await jan.until("tool_request"))[-1]["request_id"]
+    await jan.send({"type": "tool_result", "request_id": asked, "content": "clear"})
+    result = await jan.ended()
+    assert (result["result"], result["session_id"]) == ("Clear.", session)
+
+
+async def test_a_resumed_session_is_named_even_if_the_run_fails(launch: Launcher, model: ModelService) -> None:
+    configure(launch)
+    model.script("ok", Refused(401, "no"))
+    first = await run(launch, *RUN, "--output-format", "json", "one")
+    ended = await run(launch, *RUN, "--output-format", "json", "--resume", "two")
+    assert (ended.status, ended.result["session_id"]) == (1, first.result["session_id"])
 
 
 # --- two-way -------------------------------------------------------------------------------------------------
@@ -281,7 +303,7 @@ async def test_the_end_of_input_is_no_abort(runs: Runs, launch: Launcher, model:
     result = await jan.ended()
     assert (result["result"], result["stop_reason"]) == ("Done.", "stop")
     assert "denied" in model.requests[1].results["c1"]
-    assert "the client is gone" in model.requests[2].results["c2"] or model.requests[2].results["c2"]
+    assert "host tool 'observe' was not answered: the client is gone" in model.requests[2].results["c2"]
 
 
 async def test_a_follow_up_joins(runs: Runs, launch: Launcher, model: ModelService) -> None:

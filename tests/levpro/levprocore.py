@@ -22,8 +22,8 @@ Line = dict[str, Any]
 async def eventually(holds: Callable[[], bool]) -> None:
     """Wait for something that another process does to a file, of which nothing tells."""
     with trio.fail_after(2 * PATIENCE):
-        while not holds():
-            await trio.sleep(0.02)  # noqa: ASYNC110
+        while not holds():  # noqa: ASYNC110
+            await trio.sleep(0.02)
 
 
 class Core:

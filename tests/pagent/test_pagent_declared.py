@@ -33,7 +33,7 @@ def test_the_policies() -> None:
         name="pagent", calls="sequential", can_ask=False, free=frozenset({"info"}), always_covers="tool",
         empty_answer="end", step_limit="end", when_busy="ignore", on_eof="cancel",
     )  # fmt: skip
-    assert codec_v4.policy == replace(codec.policy, name="pagent-v4", can_ask=True)
+    assert codec_v4.policy == replace(codec.policy, name="pagent-v4", can_ask=True, step_limit="one_more")
 
 
 @pytest.mark.parametrize("dialect", CODECS.values(), ids=CODECS)
@@ -78,5 +78,8 @@ def test_serving_imports_only_its_own_half(name: str) -> None:
         "print(sorted(name for name in sys.modules if name.startswith('agentwire_pagent.')))"
     )
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    half = ("agent_side", "answers", "calls", "envelope", "facts", "policy", "rendering", "requests", "usage", "wire")
+    half = (
+        "agent_side", "answers", "calls", "envelope", "facts", "policy", "rendering", "replay", "requests", "splices",
+        "usage", "wire",
+    )  # fmt: skip
     assert out.stdout.strip() == str([f"agentwire_pagent.{name}" for name in half])

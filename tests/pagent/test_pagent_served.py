@@ -111,7 +111,7 @@ def test_an_option_that_the_codec_does_not_have(world):
         world.argv("pagent", WRITES, "--codec-option", "colour=red"), input="", capture_output=True, text=True,
         env=world.environ, timeout=30, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "colour" in done.stderr.splitlines()[-1]
 
 

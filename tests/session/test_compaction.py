@@ -115,11 +115,11 @@ async def test_near_the_end_of_the_window_the_history_is_summarised_before_the_r
 async def test_the_last_turns_stay_as_they_were(tmp_path):
     model = Forgetful()
     async with bench(model, tmp_path, context_window=WINDOW) as b:
-        await fill(b, turns=1, size=12_000)
+        await fill(b, turns=1, size=14_500)
         await fill(b, turns=1, size=200)
         model.scripts[""] = [Reply("done")]
         before = b.session.history.messages()
-        events = await b.finish("and now? " + "z" * 9_000)
+        events = await b.finish("and now? " + "z" * 4_500)
         assert of(CompactionFinished, events)
         messages = b.session.history.messages()
         assert messages[1:3] == before[-2:]

@@ -324,7 +324,9 @@ async def play(scripts: list[list[str]], moves: list[tuple[str, float]], workspa
             return Reply("said", calls)
 
         probe = Probe("probe")
-        b = Bench(nursery, Model(scripts={"": reply}), workspace, policy=JAN, tools=[probe], subagents=True, max_steps=9)
+        b = Bench(
+            nursery, Model(scripts={"": reply}), workspace, policy=JAN, tools=[probe], subagents=True, max_steps=9
+        )
         b.send(Prompt("go"))
         for move, pause in moves:
             await trio.sleep(pause)
@@ -368,7 +370,9 @@ def test_steps_of_a_delegate_have_no_bound(tmp_path):
     async def main():
         scripts = {"x": [calling("probe"), Reply("x")]}
         model = Model(dispatch("x"), Reply("wait"), Reply("end"), scripts=scripts)
-        async with bench(model, tmp_path, policy=JAN, tools=[Probe("probe")], mode="yolo", max_steps=9, subagents=True) as b:
+        async with bench(
+            model, tmp_path, policy=JAN, tools=[Probe("probe")], mode="yolo", max_steps=9, subagents=True
+        ) as b:
             await b.finish()
             return [(r.event.index, r.event.max) for r in b.records() if isinstance(r.event, StepStarted) and r.origin]
 

@@ -302,7 +302,9 @@ def test_a_session_without_host_tools_has_nothing_pending():
 
 MOVES = st.lists(
     st.tuples(
-        st.sampled_from(["answer", "answer", "old answer", "approve", "deny", "stop", "prompt", "gone", "there", "yolo"]),
+        st.sampled_from(
+            ["answer", "answer", "old answer", "approve", "deny", "stop", "prompt", "gone", "there", "yolo"]
+        ),
         st.sampled_from([0.0, 0.0, 0.01, 1.0]),
     ),
     max_size=14,

@@ -1,0 +1,82 @@
+"""``agentwire transcode``: a recording of one wire as another would have told it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agentwire import registry
+
+if TYPE_CHECKING:
+    from agentwire.recording import Recording
+    from agentwire.transcode import Report
+
+BROKEN_RULE = 3
+"""Exit status: the lines were written, and break a rule of their wire."""
+
+
+@click.command()
+@click.argument("source", metavar="IN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--to", "target", metavar="CODEC", required=True, help="Wire to write.")
+@click.option("--from", "wire", metavar="CODEC", help="Wire of IN.  [as it says, else as its lines look]")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write.  [standard output]"
+)
+@click.option(
+    "--keep-original",
+    is_flag=True,
+    help="Write a recording whose entries carry the lines of IN, so that the way back is byte for byte.",
+)
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="File for the loss report, as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="No loss report on standard error.")
+def transcode(
+    source: Path,
+    target: str,
+    wire: str | None,
+    output: Path | None,
+    keep_original: bool,
+    report: Path | None,
+    quiet: bool,
+) -> int:
+    """Write a recording of one wire as an agent of another would have told it.
+
+    IN is a recording, a log of an agent's output, or rows with its standard streams. What is written is what an agent
+    of the wire writes: a line for a line of its output. What was dropped, narrowed or made up on the way is counted by
+    event and field. A recording that carries the lines of the wire that is asked for gives them back as they were.
+    """
+    from agentwire.recording import RecordingError, open_recording
+    from agentwire.transcode import Unrecognised, as_table, wire_of
+
+    if output is not None and output.exists() and output.samefile(source):
+        raise click.UsageError("IN and OUT are the same file.")
+    try:
+        recording = open_recording(source)
+        found = _run(recording, wire or wire_of(recording), target, output, keep_original)
+    except (RecordingError, Unrecognised, registry.UnknownName) as error:
+        raise click.ClickException(str(error)) from None
+    if report is not None:
+        report.write_bytes(_as_json(found))
+    if not quiet:
+        click.echo(as_table(found), err=True, nl=False)
+    return BROKEN_RULE if found.violations else 0
+
+
+def _run(recording: Recording, source: str, target: str, output: Path | None, keep_original: bool) -> Report:
+    from agentwire import transcode as transcoding
+
+    read, written = registry.load_codec(source), registry.load_codec(target)
+    if output is None:
+        found = transcoding.transcode(recording, read, written, sys.stdout.buffer.write, keep_original=keep_original)
+        sys.stdout.buffer.flush()
+        return found
+    with output.open("wb") as file:
+        return transcoding.transcode(recording, read, written, file.write, keep_original=keep_original)
+
+
+def _as_json(found: Report) -> bytes:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
