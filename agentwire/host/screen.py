@@ -49,6 +49,11 @@ class Screen:
         self._end_stream()
         self._print(f"you: {'yes, run it' if allowed else 'no'}", style="bold green" if allowed else "bold red")
 
+    def note(self, text: str) -> None:
+        """Something that is nobody's word."""
+        self._end_stream()
+        self._print(f"note: {text}", style="dim")
+
     def event(self, event: AnyEvent) -> None:
         """One event of the turn."""
         show = _SHOW.get(type(event))
@@ -91,12 +96,10 @@ class Screen:
         self._print(f"error: {event.error.message}", style="bold red")
 
     def _notice(self, event: Notice) -> None:
-        self._end_stream()
-        self._print(f"note: {event.text}", style="dim")
+        self.note(event.text)
 
     def _retry(self, event: RetryScheduled) -> None:
-        self._end_stream()
-        self._print(f"note: {event.reason}; trying again ({event.attempt}/{event.of})", style="dim")
+        self.note(f"{event.reason}; trying again ({event.attempt}/{event.of})")
 
     def _ended(self, event: TurnFinished) -> None:
         self._end_stream()

@@ -24,7 +24,7 @@ def _agent() -> dict[str, Any]:
     events, answers = tops[: len(items)], tops[len(items) : -2]
     lines = [_notification(f"item/{tag}", _item(event)) for tag, event in zip(wire.ITEMS, events, strict=True)]
     lines.append(_notification("turn/completed", tops[-2]))
-    lines.append(_object("answer", {"jsonrpc": {"const": "2.0"}, "id": {}, "result": {"anyOf": answers}}))
+    lines.append(_object("answer", {"jsonrpc": {"const": "2.0"}, "id": {}, "result": {"anyOf": [*answers]}}))
     lines.append(_object("error", {"jsonrpc": {"const": "2.0"}, "id": {}, "error": tops[-1]}))
     return {"$schema": _DIALECT, "title": "Jan agent RPC: a line, agent to host", "anyOf": lines, "$defs": parts}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 from uuid import uuid4
 
 import msgspec
@@ -18,19 +18,23 @@ from agentwire.codec.jsontext import append_line
 from agentwire.commands import Command, Outcome, Refusal, SessionState
 from agentwire.log.record import Record
 from agentwire.text import scrub
+from agentwire_jan import wire
 from agentwire_jan.declarations import read_tools, tool_specs
 from agentwire_jan.rendering import ItemLines
-from agentwire_jan.stream_report import FAILED, REPORTED, Report, exit_status
+from agentwire_jan.stream_report import ABORTED, FAILED, REPORTED, Report, exit_status
 from agentwire_jan.stream_requests import Echo, Unreadable, echo, fault, read
 from agentwire_jan.stream_wire import INPUT_KINDS, PROTOCOL_VERSION, Init, InputError, PermissionDecision, Result
 from agentwire_jan.surface import STREAM
-from agentwire_jan.wire import CAPS
 
 _ENCODER: Final = msgspec.json.Encoder()
 
 UNREAD: Final = "run ended before this follow-up was read"
 
-Output = Literal["stream-json", "json", "text"]
+Input = Literal["text", "stream-json"]
+Output = Literal["text", "json", "stream-json"]
+
+_INPUTS: Final = get_args(Input)
+_OUTPUTS: Final = get_args(Output)
 
 
 class _Lines(ItemLines):
@@ -50,21 +54,24 @@ class JanStreamAgent:
 
     ``task`` is the user's input; without one it is the first ``user`` line. ``host_tools`` are declarations as a host
     writes them, and ``host_gate`` says that the host itself decides about their calls. ``resume`` names a stored
-    session to go on with. ``output_format`` can leave only the last line (``json``) or only
-    its text (``text``); ``report`` is called with the last line. Raises ``ValueError`` for options that do not fit.
+    session to go on with. ``output_format`` can leave only the last line (``json``) or only its text (``text``);
+    ``report`` is called with the last line. Raises ``ValueError`` for options that do not fit.
     """
 
     def __init__(
         self,
         task: Any = "",
         *,
-        input_format: Literal["text", "stream-json"] = "stream-json",
+        input_format: Input = "stream-json",
         output_format: Output = "stream-json",
         host_tools: Sequence[Any] = (),
         host_gate: bool = False,
         resume: str = "",
         report: Callable[[Result], None] | None = None,
     ) -> None:
+        for name, given, known in (("input_format", input_format, _INPUTS), ("output_format", output_format, _OUTPUTS)):
+            if given not in known:
+                raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
         if resume and host_gate:
             raise ValueError("host_gate is for a new session, not for one to resume")
         if input_format == "text" and not task:
@@ -141,6 +148,8 @@ class JanStreamAgent:
                 return self._fail(result.message, out)
             if not isinstance(command, commands.Stop):
                 self._input_error(request.token, _why(command, result), out)
+        elif isinstance(command, commands.Stop) and not self._prompted:
+            return self._end_idle(out)
         elif request.token is _OPENED and isinstance(result.value, SessionState):
             self._report.state = result.value
             self._lines.items.session = result.value.id
@@ -200,7 +209,7 @@ class JanStreamAgent:
             state.tools,
             tool_specs(state.host_tools) or UNSET,
             INPUT_KINDS if self._reads else (),
-            CAPS if self._reads else None,
+            wire.CAPS if self._reads else None,
         )
 
     def _events(self, records: Sequence[Record], out: bytearray) -> None:
@@ -230,6 +239,13 @@ class JanStreamAgent:
     def _fail(self, message: str, out: bytearray) -> Directive:
         self._end(self._report.setup_failure(message), out)
         return Directive(0, exit_status=FAILED)
+
+    def _end_idle(self, out: bytearray) -> Directive:
+        """The host wants no run after all."""
+        self._line(wire.Finished(stop_reason=ABORTED), out)
+        end = bus.TurnFinished("cancelled")
+        self._end(self._report.result(end, 0), out)
+        return Directive(0, exit_status=exit_status(end))
 
     def _end(self, result: Result, out: bytearray) -> None:
         for _, shown in self._waiting:

@@ -17,6 +17,9 @@ FAILED: Final = 1
 OUT_OF_TURNS: Final = 53
 """The limit of model calls was used up while the model still called tools."""
 
+ABORTED: Final = "aborted"
+"""Why a run stopped that the host stopped."""
+
 SHORT: Final = 8
 """Characters of a session's id that the last line tells."""
 
@@ -65,7 +68,7 @@ class Report:
         return Result(
             is_error=not (completed or aborted),
             result=event.text if completed else "".join(self.said),
-            stop_reason=facts.stop_reason(event) if completed else "aborted" if aborted else "error",
+            stop_reason=facts.stop_reason(event) if completed else ABORTED if aborted else "error",
             error=UNSET if completed or aborted else RunError(error_code(event), facts.failure(event)),
             session_id=self._session_id(kept=completed or event.outcome == "limit"),
             model=self.state.model,

@@ -40,7 +40,10 @@ class LevproAgent:
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
         """Append the lines for ``records``: all of them are rendered."""
         lines = self._lines(session)
-        lines.render(records, out)
+        if len(records) == 1:
+            lines.render_one(records[0], out)
+        else:
+            lines.render(records, out)
         if lines.idle:
             del self._sessions[session]  # a process may see very many sessions
         return None

@@ -76,7 +76,8 @@ def warning(event: bus.Event) -> str | None:
     if isinstance(event, bus.Notice):
         return event.text if event.level == "warning" else None
     if isinstance(event, bus.McpServerFailed):
-        return f"MCP server '{event.name}' failed: {event.error.message}"
+        why = event.error.message
+        return why if event.name in why else f"MCP server '{event.name}' failed: {why}"
     if isinstance(event, bus.ErrorRaised):
         return event.error.message
     return None

@@ -79,21 +79,33 @@ class SessionLines:
 
     # --- the contract's ways in ---
 
+    def render_one(self, record: Record, out: bytearray) -> None:
+        """Append the lines for a single record."""
+        if record.origin:
+            return  # a subagent's own events are not on this wire
+        event = record.event
+        if event.__class__ is TextDelta:
+            if self._chat is not None and event.text:
+                start, _, end = self._chat.chunk
+                try:
+                    out += start + _encode(event.text) + end
+                except UnicodeEncodeError:
+                    out += start + _encode(scrub(event.text)) + end
+        elif (make := _MAKERS.get(event.__class__)) is not None:
+            out += make(self, event, record)
+
     def render(self, records: Sequence[Record], out: bytearray) -> None:
         """Append the lines for ``records``."""
         deltas: list[str] = []
         for record in records:
-            if record.origin:
-                continue  # a subagent's own events are not on this wire
             event = record.event
-            if event.__class__ is TextDelta:
+            if event.__class__ is TextDelta and not record.origin:
                 deltas.append(event.text)
                 continue
             if deltas:
                 self._append_chunks(deltas, out)
                 deltas = []
-            if (make := _MAKERS.get(event.__class__)) is not None:
-                out += make(self, event, record)
+            self.render_one(record, out)
         if deltas:
             self._append_chunks(deltas, out)
 
@@ -109,13 +121,6 @@ class SessionLines:
         if chat is None:
             return
         start, between, end = chat.chunk
-        if len(deltas) == 1:
-            if deltas[0]:
-                try:
-                    out += start + _encode(deltas[0]) + end
-                except UnicodeEncodeError:
-                    out += start + _encode(scrub(deltas[0])) + end
-            return
         if not all(deltas):
             deltas = [delta for delta in deltas if delta]
             if not deltas:

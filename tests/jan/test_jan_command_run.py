@@ -328,6 +328,13 @@ async def test_the_first_line_can_be_the_task(runs: Runs, model: ModelService) -
     assert model.requests[0].texts("user") == ["hi"]
 
 
+async def test_an_abort_instead_of_a_task(runs: Runs) -> None:
+    jan = await runs()
+    await jan.abort()
+    await jan.expect_line({"type": "done", "stop_reason": "aborted", "usage": None})
+    assert (await jan.ended())["stop_reason"] == "aborted"
+
+
 async def test_a_signal_aborts(runs: Runs, model: ModelService) -> None:
     gate = Gate()
     model.script(Reply("Half", gate))

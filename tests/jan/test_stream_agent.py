@@ -72,7 +72,13 @@ def test_what_is_asked_for_at_first() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"input_format": "text"}, {"resume": "s", "host_gate": True}, {"host_tools": [{"name": "shell"}]}],
+    [
+        {"input_format": "text"},
+        {"input_format": "json"},
+        {"output_format": "xml"},
+        {"resume": "s", "host_gate": True},
+        {"host_tools": [{"name": "shell"}]},
+    ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -197,6 +203,18 @@ def test_blank_lines_say_nothing_and_nothing_is_read_after_an_abort() -> None:
     assert request.command == commands.Stop()
     assert side.receive(b'{"type":"user","text":"more"}', VIEW) is None
     assert side.receive(b"{not json", VIEW) is None
+
+
+def test_an_abort_before_there_is_a_task() -> None:
+    """There was no run, and that is told."""
+    side, out = JanStreamAgent(), bytearray()
+    opened(side)
+    request = side.receive(b'{"type":"abort"}', VIEW)
+    assert request is not None
+    assert side.outcome(request, Outcome(Done(False)), out) == Directive(0, exit_status=0)
+    done, result = lines(out)
+    assert done == {"type": "done", "stop_reason": "aborted", "usage": None}
+    assert (result["stop_reason"], result["num_turns"], result["session_id"]) == ("aborted", 0, None)
 
 
 def test_input_that_is_text_is_not_read() -> None:

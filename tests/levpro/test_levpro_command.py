@@ -96,6 +96,36 @@ async def test_agents(launch: Launcher) -> None:
         assert (await core.run({**CHAT, "id": "c3"}))["result"]["response"] == "y"
 
 
+BAD = {"tool_calls": [{"name": "Read", "arguments": '{"file_path": '}]}
+"""A call whose arguments are no JSON."""
+
+
+async def test_badly_written_calls(launch: Launcher) -> None:
+    """Scenario 11: put back to the model up to so many times, then the chat gives up."""
+    config = configure(launch, "app: {max_parse_errors: 2}")
+    argv = [*SERVE, "--config", config, *launch.script(BAD, {"text": "right"}, BAD, BAD, BAD)]
+    async with launch.start(argv) as core:
+        end = (await core.run(CHAT))["result"]
+        assert (end["response"], len(end["warnings"])) == ("right", 1)
+        assert core.of("c") == [
+            "run_start", "llm_start", "llm_done", "llm_start", "llm_chunk", "llm_done", "final", "result",
+        ]  # fmt: skip
+        end = (await core.run({**CHAT, "id": "c2"}))["result"]
+        assert (end["response"], end["warnings"][-1]) == ("", "loop_abort: max_parse_errors")
+        abort = await core.event("c2", "loop_abort")
+        assert (abort["step"], abort["reason"]) == (2, "max_parse_errors")
+        assert "tool_start" not in core.of("c2")
+
+
+async def test_the_step_limit(launch: Launcher) -> None:
+    reads = {"text": "I look.", "tool_calls": [{"name": "Read", "arguments": {"file_path": "a"}}]}
+    argv = [*SERVE, "--max-steps", "1", *launch.script(reads, reads)]
+    async with launch.start(argv) as core:
+        end = (await core.run(CHAT))["result"]
+        assert (end["response"], end["warnings"]) == ("I look.", ["loop_abort: max_steps"])
+        assert core.of("c")[-3:] == ["tool_done", "loop_abort", "result"]
+
+
 FAULTS = {
     "binary_missing": "llama: {binary: /nowhere/llama-server}\nmodel: MODEL\n",
     "model_missing": "llama: {binary: /bin/sh}\nmodel: /nowhere/tiny.gguf\n",

@@ -52,7 +52,7 @@ def test_the_table_is_complete() -> None:
     assert FIDELITY.problems() == []
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(all_logs)
 def test_a_host_hears_what_is_declared_to_survive_and_nothing_else(records: list[Record]) -> None:
     assert hear(render(records)) == FIDELITY.surviving(records)

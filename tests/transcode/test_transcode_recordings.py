@@ -1,0 +1,86 @@
+"""Every recording of the real peer into every other wire, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from wires import STREAMS, WIRES, entries, faults, hear, logs_of, rendered, split, through, unlisted, without_times, written
+
+from agentwire.transcode import broken_laws, recognise
+
+CROSSINGS = [
+    pytest.param(name, target, id=f"{name} to {target}")
+    for name, (source, _) in STREAMS.items()
+    for target in WIRES
+    if target != source
+]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_what_is_read_is_a_log_in_order(name: str) -> None:
+    source, stream = STREAMS[name]
+    for records in logs_of(WIRES[source], entries(stream)).values():
+        assert broken_laws(records) == []
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_its_own_wire_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    source, stream = STREAMS[name]
+    again, _ = through(tmp_path, stream, source, source)
+    assert again == stream
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_wire_is_told_by_its_lines(name: str) -> None:
+    source, stream = STREAMS[name]
+    found = recognise(split(stream))
+    assert found == source or (name == "v4_error_mid_stream_provider" and found == "pagent")
+
+
+@pytest.mark.parametrize(("name", "target"), CROSSINGS)
+def test_over_and_back_less_what_the_reports_list(name: str, target: str, tmp_path: Path) -> None:
+    source, stream = STREAMS[name]
+    there, first = through(tmp_path, stream, source, target)
+    assert first.violations == []
+    before = logs_of(WIRES[source], entries(stream))
+    _, over = rendered(WIRES[target], before)
+    between = logs_of(WIRES[target], entries(there))
+    survives = [
+        item for key, records in over.logs.items() for item in WIRES[target].fidelity().surviving(records, key)
+    ]
+    assert without_times(between) == without_times(written(survives))
+    assert faults(WIRES[target], WIRES[target].fidelity(), before) == []
+
+    back, second = through(tmp_path, there, target, source)
+    assert second.violations == []
+    _, home = rendered(WIRES[source], between)
+    survives = [
+        item for key, records in home.logs.items() for item in WIRES[source].fidelity().surviving(records, key)
+    ]
+    assert without_times(logs_of(WIRES[source], entries(back))) == without_times(written(survives))
+    listed = {(loss.event, loss.field) for loss in [*first.losses, *second.losses]}
+    original, returned = entries_events(before), hear(WIRES[source], back)
+    for fault in unlisted(original, returned, {}, strict=False):
+        event, _, field = fault.split(":")[0].split()[0].partition(".")
+        assert (event, field) in listed or (event, "") in listed, fault
+
+
+def entries_events(logs):  # noqa: ANN001, ANN201
+    return [record for records in logs.values() for record in records]
+
+
+@pytest.mark.parametrize(("name", "target"), CROSSINGS)
+def test_with_the_originals_kept_the_way_back_is_byte_for_byte(name: str, target: str, tmp_path: Path) -> None:
+    source, stream = STREAMS[name]
+    there, _ = through(tmp_path, stream, source, target, keep_original=True)
+    back, report = through(tmp_path, there, target, source)
+    assert back == stream
+    assert report.restored
+    plain, _ = through(tmp_path, stream, source, target)
+    (tmp_path / "kept.jsonl").write_bytes(there)
+    from agentwire.recording import open_recording
+
+    recording = open_recording(tmp_path / "kept.jsonl")
+    assert recording.header.codec == target
+    assert b"".join(entry.data for entry in recording if entry.who == "agent") == plain

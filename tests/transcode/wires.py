@@ -1,0 +1,187 @@
+"""Recordings of real peers, every installed wire, and the short ways between lines, logs and reports."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agentwire import events as bus
+from agentwire import registry
+from agentwire.codec import Answered, Codec, Heard, Record
+from agentwire.codec.fidelity import Declaration, Fidelity, tag
+from agentwire.recording import Entry, entries_of, open_recording
+from agentwire.transcode import LogWriter, Report, account, read_log, transcode
+from agentwire.transcode.logbook import Logbooks
+
+RECORDINGS = Path(__file__).parent.parent / "pagent" / "recordings"
+
+WIRES = {name: registry.load_codec(name) for name in registry.names(registry.CODECS)}
+
+Logs = dict[str, list[Record]]
+
+
+def split(stream: bytes) -> list[bytes]:
+    """A stream's lines, cut at line feeds alone."""
+    assert stream == b"" or stream.endswith(b"\n")
+    return stream.split(b"\n")[:-1]
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in split((RECORDINGS / name).read_bytes())]
+
+
+def streams() -> dict[str, tuple[str, bytes]]:
+    """Every recorded stream of an agent, by name, with its wire; those that were kept in rows are unwrapped."""
+    found: dict[str, tuple[str, bytes]] = {}
+    for path in sorted(RECORDINGS.glob("*.jsonl")):
+        wire = "pagent-v4" if path.stem.startswith("v4_") else "pagent"
+        if path.stem.startswith("v4_stdio"):
+            told = [row["line"] for row in _rows(path.name) if row["stream"] == "stdout"]
+            found[path.stem] = wire, "".join(told).encode()
+        elif path.stem == "http_demo":
+            for row in _rows(path.name):
+                if "chunks" in row["response"]:
+                    found[f"http_demo: {row['case']}"] = wire, "".join(row["response"]["chunks"]).encode()
+        elif path.stem != "decode_probes":
+            found[path.stem] = wire, path.read_bytes()
+    return found
+
+
+STREAMS = streams()
+
+
+def entries(stream: bytes) -> list[Entry]:
+    """A log of an agent's output as a recording's entries."""
+    return list(entries_of((line + b"\n" for line in split(stream)), plain=True))
+
+
+def two_ways(told: Iterable[tuple[str, bytes | Mapping[str, Any]]]) -> list[Entry]:
+    """Lines of host and agent, as bytes or as the objects they hold."""
+    lines = []
+    for at, (who, line) in enumerate(told):
+        text = line if isinstance(line, bytes) else json.dumps(line).encode()
+        lines.append(Entry(at * 1000, who, text.decode() + "\n", wall=1_764_468_000_000 + at))  # type: ignore[arg-type]
+    return lines
+
+
+def logs_of(codec: Codec, recorded: Iterable[Entry]) -> Logs:
+    """The logs that a recording tells, by session."""
+    logs: Logs = {}
+    for item in read_log(recorded, codec):
+        logs.setdefault(item.session, []).append(item.record)
+    return logs
+
+
+def hear(codec: Codec, stream: bytes) -> list[Heard]:
+    """What a host hears of a whole stream, its end included."""
+    host = codec.host()
+    said: list[Heard | Answered] = [item for line in split(stream) for item in host.receive(line)] + host.close()
+    assert all(isinstance(item, Heard) for item in said)
+    return said  # type: ignore[return-value]
+
+
+def written(heard: Iterable[Heard]) -> Logs:
+    """What was heard, as logs."""
+    books, logs = Logbooks(), {}
+    for item in heard:
+        book, records = books.hear(item, 0)
+        logs.setdefault(book.key, []).extend(records)
+    for book in books:
+        logs[book.key] += book.end(bus.TurnFinished("failed"), 0)
+    return logs
+
+
+def rendered(codec: Codec, logs: Mapping[str, Sequence[Record]]) -> tuple[bytes, LogWriter]:
+    """Logs as an agent's output."""
+    writer, out = LogWriter(codec), b""
+    for session, records in logs.items():
+        for record in records:
+            out += writer.write(session, record)
+    return out + writer.close(), writer
+
+
+def without_times(logs: Mapping[str, Sequence[Record]]) -> Logs:
+    return {
+        session: [msgspec.structs.replace(record, time=0) for record in records] for session, records in logs.items()
+    }
+
+
+def through(directory: Path, stream: bytes, source: str, target: str, **options: Any) -> tuple[bytes, Report]:
+    """A file of one wire transcoded into another, by the library's own way."""
+    path = directory / "in.jsonl"
+    path.write_bytes(stream)
+    out = bytearray()
+    report = transcode(open_recording(path), WIRES[source], WIRES[target], out.extend, **options)
+    return bytes(out), report
+
+
+# --- what really got lost, measured without any table --------------------------------------------------------
+
+
+def values(events: Iterable[bus.Event]) -> dict[tuple[str, str], Counter[bytes]]:
+    """Of every kind of event and field, the values and how often each occurs."""
+    found: dict[tuple[str, str], Counter[bytes]] = {}
+    for event in events:
+        for name in event.__struct_fields__:
+            value = msgspec.json.encode(msgspec.to_builtins(getattr(event, name), enc_hook=_unset), order="sorted")
+            found.setdefault((tag(type(event)), name), Counter())[value] += 1
+    return found
+
+
+def _unset(value: Any) -> Any:
+    return "<unset>" if value is msgspec.UNSET else bytes(value).decode()
+
+
+def counted(events: Iterable[bus.Event]) -> Counter[str]:
+    return Counter(tag(type(event)) for event in events)
+
+
+def unlisted(
+    before: Sequence[Record], after: Sequence[Heard], lost: Mapping[Declaration, int], *, strict: bool = True
+) -> list[str]:
+    """What is different after, and no entry says so; and what an entry says and is not so."""
+    faults = []
+    told, heard = counted(record.event for record in before), counted(item.event for item in after)
+    listed = Counter[tuple[str, str]]()
+    gone = Counter[str]()
+    for entry, count in lost.items():
+        listed[entry.event, entry.field] += count
+        if not entry.field and entry.verdict in ("absent", "moved"):
+            gone[entry.event] += count
+    for name in {*told, *heard}:
+        if heard[name] < told[name] - gone[name]:
+            faults.append(f"{name}: {told[name]} told, {heard[name]} heard, {gone[name]} listed")
+    were, are = values(record.event for record in before), values(item.event for item in after)
+    for name, field in {*were, *are}:
+        old, new = were.get((name, field), Counter()), are.get((name, field), Counter())
+        if heard[name] == told[name]:
+            if old != new and not listed[name, field]:
+                faults.append(f"{name}.{field} differs and is not listed")
+            if strict and old == new and listed[name, field] and not gone[name]:
+                faults.append(f"{name}.{field} is listed and the same")
+        elif heard[name] <= told[name] - gone[name] and new - old and not listed[name, field]:
+            faults.append(f"{name}.{field} has new values and is not listed")
+    return faults
+
+
+def faults(codec: Codec, fidelity: Fidelity, logs: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Where a table's account of a passage is not what really became of the logs."""
+    stream, writer = rendered(codec, logs)
+    host_hears = hear(codec, stream)
+    lost, passages = account(fidelity, writer.logs)
+    found = []
+    heard = counted(item.event for item in host_hears)
+    for name, passage in passages.items():
+        if passage.heard != heard[name]:
+            found.append(f"{name}: {passage.heard} said to arrive, {heard[name]} did")
+    found += [f"{name}: arrives unannounced" for name in heard if name not in passages]
+    expected = [item for session, records in writer.logs.items() for item in fidelity.surviving(records, session)]
+    if len(writer.logs) <= 1 and [item.event for item in expected] != [item.event for item in host_hears]:
+        found.append("what arrives is not what survives")
+    before = [record for records in writer.logs.values() for record in records]
+    return found + unlisted(before, host_hears, lost)
