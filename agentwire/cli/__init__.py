@@ -11,6 +11,7 @@ import click
 COMMANDS = {
     "serve": ("agentwire.cli.serve", "Be an agent for a host on standard input and output."),
     "chat": ("agentwire.cli.chat", "Be the host: talk with an agent process in the terminal."),
+    "tap": ("agentwire.cli.tap", "Stand between a host and an agent: record and check what passes."),
     "demo": ("agentwire.cli.demo", "Watch an offline agent and a host talk, as a person and on the wire."),
     "codecs": ("agentwire.cli.lists", "List the installed codecs."),
     "providers": ("agentwire.cli.lists", "List the installed providers."),

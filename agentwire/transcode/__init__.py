@@ -8,7 +8,8 @@ after the other, with a :class:`Report` of what was lost.
 from __future__ import annotations
 
 from agentwire.transcode.laws import broken_laws
-from agentwire.transcode.reading import Asked, Logged, LogReader, Read, Settled, read_all, read_log
+from agentwire.transcode.logbook import Logged
+from agentwire.transcode.reading import Asked, LogReader, Read, Settled, read_all, read_log
 from agentwire.transcode.recognition import Unrecognised, recognise
 from agentwire.transcode.report import Loss, Passage, Report, account, as_table
 from agentwire.transcode.transcoding import transcode, wire_of

@@ -18,9 +18,8 @@ from agentwire.codec.contract import AgentSide, Codec, HostSide, Request
 from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Answered
 from agentwire.codec.jsontext import BadJson, parse
-from agentwire.commands import Outcome, Refusal
-from agentwire.log.record import Record
-from agentwire.transcode.logbook import Logbooks
+from agentwire.commands import Done, Outcome, Prompt, Refusal
+from agentwire.transcode.logbook import Logbooks, Logged
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -96,14 +95,17 @@ class Overhearing:
         """The request that has its outcome now."""
         request = self._asked.pop(answer.command, None)
         if request is not None:
-            self._side.outcome(request, Outcome(answer.result), bytearray())
+            result = answer.result
+            if isinstance(request.command, Prompt) and isinstance(result, Done) and result.value is None:
+                result = Done("")  # a turn began whose id the wire does not tell; None would say that none did
+            self._side.outcome(request, Outcome(result), bytearray())
         return request
 
-    def learn(self, session: str, records: list[Record]) -> None:
+    def learn(self, logged: list[Logged]) -> None:
         """Tell the agent side which turns there are."""
-        borders = [record for record in records if isinstance(record.event, _BORDERS)]
-        if borders:
-            self._side.feed(session, borders)
+        for item in logged:
+            if isinstance(item.record.event, _BORDERS):
+                self._side.feed(item.session, [item.record])
 
 
 class _View:
@@ -122,7 +124,7 @@ class _View:
         return True
 
     def active_session(self) -> str:
-        return next((book.id for book in self._books if book.open), "")
+        return next((book.id for book in self._books.of("") if book.open), "")
 
     def is_directory(self, path: str) -> bool:
         return True

@@ -13,20 +13,10 @@ from agentwire.codec.contract import Codec, Heard
 from agentwire.codec.framing import HOST_LIMIT, Framer, LineFault
 from agentwire.codec.heard import Answered
 from agentwire.commands import Command, Done, Refusal
-from agentwire.log.record import Record
 from agentwire.recording.entries import Entry
-from agentwire.transcode.logbook import Logbook, Logbooks
+from agentwire.transcode.logbook import Logbooks, Logged
 from agentwire.transcode.overhearing import Overhearing, Overheard
-
-
-class Logged(Struct):
-    """A record, and where it comes from."""
-
-    session: str
-    """The session's id as the wire's lines carry it; ``""`` on wires that name none."""
-    record: Record
-    source: int
-    """Number of the recording's entry, from 0, whose line told it; -1: that the recording ended."""
+from agentwire.transcode.steps import At
 
 
 class Asked(Struct):
@@ -92,9 +82,7 @@ class LogReader:
         for who, framer in self._framers.items():
             read += self._lines(who, framer.finish(), self._source)
         read += self._said(self._host.close(), -1)
-        for book in self._books:
-            read += self._logged(book, book.end(bus.TurnFinished("failed"), self._time), -1)
-        return read
+        return [*read, *self._logged(self._books.close(At(self._time, -1)))]
 
     def _lines(self, who: Literal["host", "agent"], lines: list[bytes | LineFault], source: int) -> list[Read]:
         take = self._from_host if who == "host" else self._from_agent
@@ -125,11 +113,16 @@ class LogReader:
         scope = self._scope(command.scope) if isinstance(command, commands.Approve) else ""
         reason = command.reason if isinstance(command, commands.Deny) else ""
         for book in self._books.of(command.session):
-            records = book.settle(
-                command.approval_id, command.call_id, "allowed" if allowed else "denied", scope, reason, self._time
+            logged = book.settle(
+                command.approval_id,
+                command.call_id,
+                "allowed" if allowed else "denied",
+                scope,
+                reason,
+                At(self._time, source),
             )
-            if records:
-                return self._logged(book, records, source)
+            if logged:
+                return [*self._logged(logged)]
         return []
 
     def _scope(self, scope: str) -> Any:
@@ -141,8 +134,7 @@ class LogReader:
         read: list[Read] = []
         for item in said:
             if isinstance(item, Heard):
-                book, records = self._books.hear(item, self._time)
-                read += self._logged(book, records, source)
+                read += self._logged(self._books.hear(item, At(self._time, source)))
             else:
                 read += self._answered(item, source)
         return read
@@ -157,13 +149,13 @@ class LogReader:
         if make is None or not isinstance(answer.result, Done):
             return read
         for book in self._books.of(getattr(command, "session", ""))[:1]:
-            records = book.write(make(command), self._time, in_turn=isinstance(command, commands.Steer))
-            read += self._logged(book, records, source)
+            steer = isinstance(command, commands.Steer)
+            read += self._logged(book.write(make(command), At(self._time, source), in_turn=steer))
         return read
 
-    def _logged(self, book: Logbook, records: list[Record], source: int) -> list[Read]:
-        self._overhearing.learn(book.key, records)
-        return [Logged(book.key, record, source) for record in records]
+    def _logged(self, logged: list[Logged]) -> list[Logged]:
+        self._overhearing.learn(logged)
+        return logged
 
 
 _CARRIED_OUT: Final[dict[type[Command], Callable[[Any], bus.Event]]] = {

@@ -12,8 +12,9 @@ from agentwire.codec.framing import HOST_LIMIT, Framer
 from agentwire.events import TurnStarted
 from agentwire.recording.entries import Entry, Header, RecordingError
 from agentwire.recording.reader import Recording, entries_of
+from agentwire.transcode.logbook import Logged
 from agentwire.transcode.originals import OriginalsWriter, carries, originals
-from agentwire.transcode.reading import Asked, Logged, LogReader, Read
+from agentwire.transcode.reading import Asked, LogReader, Read
 from agentwire.transcode.recognition import recognise
 from agentwire.transcode.report import Report, account, losses_of
 from agentwire.transcode.writing import LogWriter

@@ -34,7 +34,7 @@ Made = Sequence[Struct]
 class _Run:
     """What is remembered of the main run, or of one subagent's."""
 
-    __slots__ = ("calls", "held", "holding", "hosts", "usage")
+    __slots__ = ("calls", "held", "holding", "hosts", "usage", "withdrawn")
 
     def __init__(self) -> None:
         self.holding = False
@@ -44,6 +44,8 @@ class _Run:
         """Names of the calls that are open."""
         self.hosts: dict[str, str] = {}
         """Of those that wait for a host tool, what the host calls it."""
+        self.withdrawn: set[str] = set()
+        """Calls whose host tool request was withdrawn."""
         self.usage: wire.Usage | None = None
         """Of the last request that reported any."""
 
@@ -184,6 +186,8 @@ class Items:
 
     def _call_finished(self, event: bus.CallFinished, run: _Run, record: Record) -> Made:
         self._closed(event.call_id, run)
+        if not record.origin and event.call_id in run.withdrawn and not self._surface.tells_gone:
+            return ()  # the turn is about to end
         failed = event.status == "error"
         result = wire.ToolResult(
             id=event.call_id,
@@ -219,6 +223,7 @@ class Items:
         return *run.release(), request
 
     def _host_tool_cancelled(self, event: bus.HostToolCancelled, run: _Run, record: Record) -> Made:
+        run.withdrawn.add(event.call_id)
         reason = self._surface.stopped if event.reason == "stopped" else event.reason
         return (wire.ToolRequestCancelled(request_id=event.request_id, reason=reason),)
 

@@ -36,6 +36,12 @@ def _never_finished(record: Record, story: Story) -> bool:
     return isinstance(record.event, bus.StepFinished) and story.step() is None
 
 
+def _withdrawn(record: Record, story: Story) -> bool:
+    """The same that is heard with the turn's end: nothing of the call here."""
+    event = record.event
+    return isinstance(event, bus.CallFinished) and story.heard_as(bus.CallFinished) is None
+
+
 def _hidden_end(surface: Surface) -> Callable[[Record, Story], bool]:
     def hidden(record: Record, story: Story) -> bool:
         event = record.event
@@ -176,6 +182,7 @@ def _rows(surface: Surface) -> Sequence[Row]:
         Row(bus.CallOutputDelta, "narrowed", "`tool_output_delta`", {
             **_exact("call_id", "delta"), "stream": absent(),
         }, becomes=_heard),
+        Row(bus.CallFinished, "moved", "to the turn's end: its request was withdrawn", {}, "not told", _heard),
         Row(bus.CallFinished, "narrowed", "`tool_result`", {
             "call_id": EXACT,
             "name": narrowed("as the call was shown", _as_heard(bus.CallFinished, "name")),
@@ -271,6 +278,7 @@ def table(surface: Surface) -> Fidelity:
             "of a subagent": _of_subagent,
             "of another wire": _not_of_this_wire,
             "not shown": _never_finished,
+            "not told": _withdrawn,
             "of an ending turn": _hidden_end(surface),
             "limit": _limit,
         },

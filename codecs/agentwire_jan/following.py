@@ -2,7 +2,8 @@
 
 The wire does not say that a reply is complete, nor that a call runs, nor which call a question is about. A step is
 finished once its calls were told and anything else is, or its usage was and something shows that the run went on; a
-call runs before its first output; a question is about the oldest call of that name that was neither asked about nor started.
+call runs before its first output; a question is about the oldest call of that name that was neither asked about nor
+started.
 """
 
 from __future__ import annotations

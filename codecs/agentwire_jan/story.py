@@ -37,6 +37,7 @@ class _Calls:
         self.held: list[bus.CallReady] = []
         self.names: dict[str, str] = {}
         self.hosts: dict[str, str] = {}
+        self.withdrawn: set[str] = set()
 
 
 class Story:
@@ -119,8 +120,7 @@ class Story:
     def _step_started(self, event: bus.StepStarted, origin: str) -> list[Event]:
         calls = self._of(origin)
         calls.held, calls.holding = [], True
-        heard = self._told(self._reduce(event, self), origin)
-        return heard
+        return self._told(self._reduce(event, self), origin)
 
     def _step_finished(self, event: bus.StepFinished, origin: str) -> list[Event]:
         self._finishing[origin] = self._at
@@ -152,12 +152,22 @@ class Story:
         self._of(origin).hosts[event.call_id] = event.name
         return [*self._release(origin), *self._told(self._reduce(event, self), origin)]
 
+    def _host_tool_cancelled(self, event: bus.HostToolCancelled, origin: str) -> list[Event]:
+        self._of(origin).withdrawn.add(event.call_id)
+        return self._told(self._reduce(event, self), origin)
+
     def _call_finished(self, event: bus.CallFinished, origin: str) -> list[Event]:
         self._close(event.call_id, origin)
+        if self._hides(event, origin):
+            return []
         heard = [*self._release(origin), *self._told(self._reduce(event, self), origin)]
         if not isinstance(event.details, UnsetType):
             heard.append(bus.HostToolDetails(event.call_id, event.details))
         return heard
+
+    def _hides(self, event: bus.CallFinished, origin: str) -> bool:
+        """Whether a result is not shown, for its request was withdrawn with the turn."""
+        return not origin and not self._surface.tells_gone and event.call_id in self._of(origin).withdrawn
 
     def _call_cancelled(self, event: bus.CallCancelled, origin: str) -> list[Event]:
         name, host_tool = self._close(event.call_id, origin)
@@ -192,6 +202,7 @@ _SPECIAL: Final[dict[type[Event], Callable[[Story, Any, str], list[Event]]]] = {
     bus.CallRunning: Story._call_running,
     bus.CallOutputDelta: Story._output,
     bus.HostToolRequested: Story._host_tool_requested,
+    bus.HostToolCancelled: Story._host_tool_cancelled,
     bus.CallFinished: Story._call_finished,
     bus.CallCancelled: Story._call_cancelled,
     bus.TurnFinished: Story._turn_finished,
@@ -199,8 +210,8 @@ _SPECIAL: Final[dict[type[Event], Callable[[Story, Any, str], list[Event]]]] = {
 }
 
 _PLAIN: Final = frozenset({
-    bus.TextDelta, bus.ReasoningDelta, bus.CallStarted, bus.CallArgumentsDelta, bus.HostToolCancelled,
-    bus.HostToolDetails, bus.RequestSent, bus.RetryScheduled, bus.Notice, bus.Parked, bus.CompactionStarted,
+    bus.TextDelta, bus.ReasoningDelta, bus.CallStarted, bus.CallArgumentsDelta, bus.HostToolDetails,
+    bus.RequestSent, bus.RetryScheduled, bus.Notice, bus.Parked, bus.CompactionStarted,
     bus.CompactionFinished, bus.CompactionFailed, bus.SubagentQueued, bus.SubagentStarted, bus.SubagentFinished,
 })  # fmt: skip
 """Events that become one event, by the table's rules alone."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentwire.codec.contract import Directive, Request, View
 from agentwire.codec.framing import LineFault
-from agentwire.commands import Done, GetHistory, Outcome, Refusal, ResumeSession, SessionState
+from agentwire.commands import Done, GetHistory, Outcome, Prompt, Refusal, ResumeSession, SessionState, Stop
 from agentwire.log.record import Record
 from agentwire_pagent import answers, requests, wire
 from agentwire_pagent.answers import Thread
@@ -25,7 +25,7 @@ class PagentAgent:
     strict classic decoder refuses it, so it is off unless asked for.
     """
 
-    __slots__ = ("_dialect", "_errors", "_resuming", "_sessions")
+    __slots__ = ("_dialect", "_errors", "_resuming", "_sessions", "_stopping")
 
     def __init__(self, dialect: wire.Dialect = "classic", *, errors: bool = False) -> None:
         self._dialect = dialect
@@ -33,12 +33,27 @@ class PagentAgent:
         self._sessions: dict[str, SessionLines] = {}
         self._resuming = ""
         """The thread that was asked for last and is not there yet."""
+        self._stopping = False
+        """A cancel was read, and no input after it."""
 
     def receive(self, line: bytes | LineFault, view: View) -> Request | None:
         """Read one line of a host."""
         request = requests.read(line, view)
-        if request is not None and request.command.__class__ is ResumeSession:
+        if request is None:
+            return None
+        kind = request.command.__class__
+        if kind is Prompt:
+            return self._prompt(request)
+        if kind is ResumeSession:
             return self._resume(request)
+        self._stopping = self._stopping or kind is Stop
+        return request
+
+    def _prompt(self, request: Request) -> Request:
+        """An input after a cancel is not one during a run, although that may still be ending: it begins the next."""
+        if self._stopping and isinstance(request.command, Prompt):
+            request.command.when_busy = "queue"
+        self._stopping = False
         return request
 
     def _resume(self, request: Request) -> Request:

@@ -116,7 +116,7 @@ class ResponseReader(EventStreamReader):
             raise self.garbled(body) from error
         match response:
             case {"output": [*_]}:
-                self._end(response, response.get("status"))
+                self._end(response, "completed")
             case {"error": _}:
                 raise self.reported(response)
             case _:
@@ -221,10 +221,11 @@ class ResponseReader(EventStreamReader):
         self._count(event.response or {})
 
     def _ended(self, event: Event) -> None:
-        response = event.response or {}
-        self._end(response, response.get("status") or event.type.removeprefix("response."))
+        self._end(event.response or {}, event.type.removeprefix("response."))
 
-    def _end(self, response: Json, status: Any) -> None:
+    def _end(self, response: Json, kind: str) -> None:
+        """The response is over. ``kind`` is how, if it does not say so itself."""
+        status = str(response.get("status") or kind)
         self._count(response)
         if status in _FAILED or response.get("error"):
             raise self.reported({"error": response.get("error") or {"message": f"the response was {status}"}})

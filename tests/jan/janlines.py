@@ -80,7 +80,7 @@ class Line:
             return None
         return self.answer(request, request.refusal or Done(value))
 
-    def call(self, method: str, params: Any, value: Any = None, *, id: Any = 7) -> dict[str, Any]:  # noqa: A002
+    def call(self, method: str, params: Any, value: Any = None, *, id: Any = 7) -> dict[str, Any]:
         """The answer to a request, without its envelope: a result or an error."""
         answer = self.say({"jsonrpc": "2.0", "id": id, "method": method, "params": params}, value)
         assert answer is not None

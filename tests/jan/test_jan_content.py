@@ -77,7 +77,7 @@ def test_parts_that_are_refused(parts: list[Any], problem: str) -> None:
         read_parts(parts, "user")
     assert str(caught.value) == problem
     if parts in ([], [{"type": "text", "text": " \n"}]):
-        with pytest.raises(BadContent, match="^'tool_result' content"):
+        with pytest.raises(BadContent, match=r"^'tool_result' content"):
             read_parts(parts, "tool_result")
 
 
@@ -108,9 +108,13 @@ def test_parts_are_written_as_they_are_read() -> None:
 @given(st.lists(json_values | st.fixed_dictionaries({"type": st.sampled_from(("text", "image_url"))}), max_size=3))
 def test_whatever_parts_are_given_they_are_read_or_refused(parts: list[Any]) -> None:
     try:
-        assert len(read_parts(parts, "user")) == len(parts)
+        read = len(read_parts(parts, "user"))
     except BadContent as problem:
-        assert len(str(problem)) < 400
+        words = str(problem)
+    else:
+        words, parts = "", parts[read:]
+    assert len(words) < 400
+    assert bool(words) or not parts
 
 
 # --- names ---------------------------------------------------------------------------------------------------
@@ -171,7 +175,10 @@ def test_every_name_fits_a_model(name: str) -> None:
             for name in ("read", "write", "edit", "shell", "glob", "grep", "monitor", "ask", "todo", *DELEGATES)
         ),
         ([{"name": "a"}, {"name": " a"}], "host tool name 'a' is declared twice"),
-        ([{"name": "a.b"}, {"name": f"a_b_{digest('a.b')}"}], f"host tool name 'a_b_{digest('a.b')}' is declared twice"),
+        (
+            [{"name": "a.b"}, {"name": f"a_b_{digest('a.b')}"}],
+            f"host tool name 'a_b_{digest('a.b')}' is declared twice",
+        ),
         ([{"name": "a", "parameters": []}], "host tool 'a' parameters must be a JSON Schema object"),
         ([{"name": "a", "parameters": True}], "host tool 'a' parameters must be a JSON Schema object"),
         (
@@ -225,6 +232,10 @@ def test_a_tool_is_declared_again_as_it_was() -> None:
 )
 def test_whatever_is_declared_it_is_read_or_refused(tools: list[Any]) -> None:
     try:
-        assert len(read_tools(tools)) == len(tools)
+        read = len(read_tools(tools))
     except BadTools as problem:
-        assert len(str(problem)) < 700
+        words = str(problem)
+    else:
+        words, tools = "", tools[read:]
+    assert len(words) < 700
+    assert bool(words) or not tools

@@ -135,10 +135,7 @@ def test_the_methods_are_jan_s() -> None:
 
 def test_serving_imports_only_its_own_half() -> None:
     """Neither the host side nor the fidelity table is needed to serve; nothing heavy is."""
-    code = (
-        "import sys, json; from agentwire_jan import codec; codec.agent();"
-        "print(json.dumps(sorted(sys.modules)))"
-    )
+    code = "import sys, json; from agentwire_jan import codec; codec.agent();print(json.dumps(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(json.loads(run.stdout))
     assert "agentwire_jan.agent_side" in loaded

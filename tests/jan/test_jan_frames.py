@@ -20,7 +20,7 @@ NO_METHOD = error(-32601, "Method not found")
 REFUSED = error(-32602, "Unsupported protocol version or malformed clientInfo")
 
 
-def envelope(answer: dict[str, Any], id: Any = None) -> dict[str, Any]:  # noqa: A002
+def envelope(answer: dict[str, Any], id: Any = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, **answer}
 
 
@@ -59,7 +59,7 @@ def test_the_frame_rules(line: Any, answer: dict[str, Any] | None) -> None:
 @pytest.mark.parametrize(
     "id", [0, 1, -1, 2**53, 2**70, 1.5, 1.0, -0.0, "", "0", "\u2028 é", None, True, [], {"a": [1]}, {}]
 )
-def test_an_id_comes_back_as_it_was(id: Any) -> None:  # noqa: A002
+def test_an_id_comes_back_as_it_was(id: Any) -> None:
     frame = {"jsonrpc": "2.0", "id": id, "method": "session/list"}
     line = Line()
     request = line.read(frame)
@@ -137,7 +137,9 @@ def test_a_refused_handshake_takes_the_old_one_away(params: Any) -> None:
     assert line.say({"jsonrpc": "2.0", "id": 5, "method": "session/list"}) == envelope(NOT_READY, 5)
     line.say(INITIALIZE)
     assert line.say(INITIALIZED) is None
-    assert line.say({"jsonrpc": "2.0", "id": 6, "method": "session/list"}, []) == envelope({"result": {"sessions": []}}, 6)
+    assert line.say({"jsonrpc": "2.0", "id": 6, "method": "session/list"}, []) == envelope(
+        {"result": {"sessions": []}}, 6
+    )
 
 
 def test_initialize_is_always_answered() -> None:
@@ -160,7 +162,7 @@ def answers(lines: list[str], *, ready: bool) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("id", ["S-b02", "S-b06", "S-b07"])
-def test_cases_of_lines(id: str) -> None:  # noqa: A002
+def test_cases_of_lines(id: str) -> None:
     case = CASES[id]
     given = case["input"]
     lines = given["lines"] if given["codec"] == "jan-rpc" else given["codec_variants"]["jan-rpc"]

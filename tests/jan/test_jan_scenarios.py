@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from janlines import Line, Scene, items, render, split, tags, turn
+from janlines import Line, Scene, hear, items, logged, render, split, tags, turn
 from msgspec import Raw
 
 from agentwire import events as bus
@@ -214,6 +214,18 @@ def test_an_interrupted_turn(reason: str, word: str) -> None:
         {**NO_END, "stopReason": "interrupted", "error": None},
     ]
     assert "tool_result" not in tags(interrupted(reason))
+
+
+def test_a_call_whose_request_was_withdrawn_has_no_result() -> None:
+    """Scenario 7.11: the engine closes it with a result for the model; the turn is about to end."""
+    records = turn(
+        bus.TurnStarted("t"), bus.StepStarted(0), ready("c", "host__x"), step(0, ref("c", "host__x")),
+        bus.HostToolRequested("host-1", "c", "x", Raw(b"{}")), bus.HostToolCancelled("host-1", "client_gone", "c"),
+        bus.CallFinished("c", "host__x", "error", "the client is gone"), bus.TurnFinished("cancelled"),
+    )  # fmt: skip
+    assert tags(records)[-3:] == ["tool_request", "tool_request_cancelled", "turn/completed"]
+    assert hear(render(records)) == codec.fidelity().surviving(records, "s")
+    assert isinstance(logged(hear(render(records)))[-2].event, bus.CallCancelled)
 
 
 def test_the_other_surface_tells_more_of_a_stop() -> None:

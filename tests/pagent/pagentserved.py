@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+import trio
 from jsonschema import Draft202012Validator
 from pagent.wire import decode_event_line, encode_event_line
 from pagentlines import CODECS
 from pagentv4.adapters.acp import decode_event_line as decode_v4
 from pagentv4.adapters.acp import encode_event_line as encode_v4
-from support.agent_process import AgentProcess
+from support.agent_process import PATIENCE, AgentProcess
 from support.launcher import Launcher
 from support.replies import JsonObject
 
@@ -101,6 +102,14 @@ class PagentProcess(AgentProcess):
         """Read what v4 says first; the thread that is shown."""
         await self.expect("SlashCommands", commands=[])
         return await self.expect("CurrentThread")
+
+    async def says(self, word: str) -> None:
+        """Wait until that stands on standard error."""
+        with trio.move_on_after(PATIENCE):
+            while word not in self.errors:  # noqa: ASYNC110 - what a person reads comes with no event
+                await trio.sleep(0.02)
+            return
+        raise AssertionError(f"never said: {word}\n{self.story()}")
 
     @property
     def words(self) -> list[str]:

@@ -56,6 +56,15 @@ def test_what_a_line_asks_for(dialect: Codec, name: str) -> None:
     assert (request.command, request.refusal) == (command, None)
 
 
+@both
+def test_an_input_after_a_cancel_waits_for_the_end_of_the_run(dialect: Codec) -> None:
+    """The next one is again one during a run, and left to the engine's policy."""
+    side = dialect.agent()
+    lines = [{"cmd": "cancel"}, {"cmd": "user", "text": "a"}, {"cmd": "user", "text": "b"}]
+    asked = [request.command for line in lines if (request := read(side, line)) is not None]
+    assert asked == [commands.Stop(), commands.Prompt("a", when_busy="queue"), commands.Prompt("b")]
+
+
 IGNORED: dict[str, tuple[Any, str]] = {
     "not JSON": (b"not json", "skip non-json line: "),
     "half a line": (b'{"cmd": "set_provider", "api_key": "secret-k', "skip non-json line: "),

@@ -80,30 +80,29 @@ OPENAI_EVENTS = st.one_of(
 )
 
 
-@st.composite
-def anthropic_events(draw: st.DrawFn) -> Any:
-    event = draw(st.dictionaries(st.sampled_from(ANTHROPIC_KEYS.split()), anything(ANTHROPIC_KEYS, KINDS), max_size=5))
-    return {**event, "type": draw(st.sampled_from(KINDS.split()))} if draw(st.booleans()) else event
-
-
-@st.composite
-def responses_events(draw: st.DrawFn) -> Any:
-    words = "message reasoning function_call output_text refusal completed failed max_output_tokens"
-    item = shaped(RESPONSES_KEYS, words, draw(st.sampled_from(["item", "response", "type"])))
-    event = draw(st.dictionaries(st.sampled_from(RESPONSES_KEYS.split()), anything(RESPONSES_KEYS, words), max_size=5))
-    inner = draw(item)
-    kind = f"response.{draw(st.sampled_from(RESPONSES_KINDS.split()))}"
-    return {**event, **(inner if draw(st.booleans()) else {}), "type": kind} if draw(st.integers(0, 5)) else event
-
-
-@st.composite
-def frames(draw: st.DrawFn) -> bytes:
-    if draw(st.booleans()):
-        return frame_chunk(draw(anthropic_events()))
-    payload = draw(
-        st.dictionaries(st.sampled_from(CONVERSE_KEYS.split()), anything(CONVERSE_KEYS, CONVERSE_KINDS), max_size=4)
-    )
-    return event_frame(draw(st.sampled_from(CONVERSE_KINDS.split())), payload)
+_BLOCK_FIELDS = st.dictionaries(st.sampled_from(ANTHROPIC_KEYS.split()), anything(ANTHROPIC_KEYS, KINDS), max_size=5)
+ANTHROPIC_EVENTS = _BLOCK_FIELDS | st.builds(
+    lambda event, kind: {**event, "type": kind}, _BLOCK_FIELDS, st.sampled_from(KINDS.split())
+)
+RESPONSES_WORDS = "message reasoning function_call output_text refusal completed failed max_output_tokens"
+_FIELDS = st.dictionaries(
+    st.sampled_from(RESPONSES_KEYS.split()), anything(RESPONSES_KEYS, RESPONSES_WORDS), max_size=4
+)
+_RESPONSES_KINDS = st.sampled_from([f"response.{kind}" for kind in RESPONSES_KINDS.split()])
+RESPONSES_EVENTS = st.one_of(
+    anything(RESPONSES_KEYS, RESPONSES_WORDS),
+    st.builds(lambda event, kind: {**event, "type": kind}, _FIELDS, _RESPONSES_KINDS),
+    st.builds(lambda event, kind, item: {**event, "item": item, "type": kind}, _FIELDS, _RESPONSES_KINDS, _FIELDS),
+    st.builds(lambda kind, response: {"response": response, "type": kind}, _RESPONSES_KINDS, _FIELDS),
+)
+FRAMES = st.one_of(
+    ANTHROPIC_EVENTS.map(frame_chunk),
+    st.builds(
+        event_frame,
+        st.sampled_from(CONVERSE_KINDS.split()),
+        st.dictionaries(st.sampled_from(CONVERSE_KEYS.split()), anything(CONVERSE_KEYS, CONVERSE_KINDS), max_size=4),
+    ),
+)
 
 
 def play(reader: EventStreamReader, *chunks: bytes) -> Completion:
@@ -136,21 +135,21 @@ def test_chat(events: list[Any]) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(anthropic_events(), max_size=5))
+@given(st.lists(ANTHROPIC_EVENTS, max_size=5))
 def test_messages(events: list[Any]) -> None:
     heard = Heard()
     survive(MessageReader(heard.events.append, service="s"), heard, events)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(responses_events(), max_size=5))
+@settings(max_examples=60, deadline=None)
+@given(st.lists(RESPONSES_EVENTS, max_size=5))
 def test_responses(events: list[Any]) -> None:
     heard = Heard()
     survive(ResponseReader(heard.events.append, model="m", service="s"), heard, events)
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.lists(frames(), max_size=5))
+@settings(max_examples=60, deadline=None)
+@given(st.lists(FRAMES, max_size=5))
 def test_frames(events: list[Any]) -> None:
     heard = Heard()
     survive(FrameReader(heard.events.append, service="s"), heard, events)

@@ -45,13 +45,16 @@ class Call:
         return CallRef(self.id or f"call-{number}", self.name, text)
 
 
+SPENT = Usage(input_tokens=5, output_tokens=2)
+
+
 @dataclass
 class Reply:
     """What the model does when it is asked: waits at a gate, speaks, calls, fails."""
 
     text: str = ""
     calls: list[Call] = field(default_factory=list)
-    usage: Usage = Usage(input_tokens=5, output_tokens=2)
+    usage: Usage = SPENT
     gate: trio.Event | None = None
     fails: ProviderError | None = None
     finish_reason: str = ""
@@ -174,7 +177,8 @@ class Bench:
     async def finish(self, text: str = "go") -> list[Any]:
         """Send a prompt and wait until its turn is over: all its events."""
         self.send(Prompt(text))
-        await self.server.idle()
+        with trio.fail_after(PATIENCE):
+            await self.server.idle()
         return self.turn()
 
     def turn(self) -> list[Any]:

@@ -130,9 +130,8 @@ async def test_it_can_be_told_something_and_reads_it_before_it_ends(tmp_path):
 
 async def test_the_user_can_steer_while_the_turn_is_parked(tmp_path):
     gate = trio.Event()
-    model = Model(
-        dispatch("slow"), Reply("waiting"), Reply("still waiting"), Reply("end"), scripts={"slow": [Reply("x", gate=gate)]}
-    )  # fmt: skip
+    scripts = {"slow": [Reply("x", gate=gate)]}
+    model = Model(dispatch("slow"), Reply("waiting"), Reply("still waiting"), Reply("end"), scripts=scripts)
     async with bench(model, tmp_path, policy=JAN, subagents=True) as b:
         b.send(Prompt("go"))
         await b.until(Parked)

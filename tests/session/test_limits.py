@@ -297,7 +297,7 @@ async def test_a_prompt_may_name_an_agent(agents, name, system, tmp_path):
 async def test_calls_that_only_began_are_closed(tmp_path):
     model = Model(calling("probe"), calling("probe"))
     policy = Policy(step_limit="one_more")
-    async with bench(model, tmp_path, policy=policy, max_steps=1) as b:
+    async with bench(model, tmp_path, policy=policy, mode="yolo", max_steps=1) as b:
         events = await b.finish()
         started = [event.call_id for event in of(CallStarted, events)]
         closed = [event.call_id for event in of((CallFinished, CallCancelled), events)]

@@ -5,7 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wires import STREAMS, WIRES, entries, faults, hear, logs_of, rendered, split, through, unlisted, without_times, written
+from wires import (
+    STREAMS,
+    WIRES,
+    contents,
+    entries,
+    faults,
+    hear,
+    logs_of,
+    rendered,
+    split,
+    through,
+    unlisted,
+    written,
+)
 
 from agentwire.transcode import broken_laws, recognise
 
@@ -49,7 +62,7 @@ def test_over_and_back_less_what_the_reports_list(name: str, target: str, tmp_pa
     survives = [
         item for key, records in over.logs.items() for item in WIRES[target].fidelity().surviving(records, key)
     ]
-    assert without_times(between) == without_times(written(survives))
+    assert contents(between) == contents(written(survives))
     assert faults(WIRES[target], WIRES[target].fidelity(), before) == []
 
     back, second = through(tmp_path, there, target, source)
@@ -58,7 +71,7 @@ def test_over_and_back_less_what_the_reports_list(name: str, target: str, tmp_pa
     survives = [
         item for key, records in home.logs.items() for item in WIRES[source].fidelity().surviving(records, key)
     ]
-    assert without_times(logs_of(WIRES[source], entries(back))) == without_times(written(survives))
+    assert contents(logs_of(WIRES[source], entries(back))) == contents(written(survives))
     listed = {(loss.event, loss.field) for loss in [*first.losses, *second.losses]}
     original, returned = entries_events(before), hear(WIRES[source], back)
     for fault in unlisted(original, returned, {}, strict=False):
@@ -66,7 +79,7 @@ def test_over_and_back_less_what_the_reports_list(name: str, target: str, tmp_pa
         assert (event, field) in listed or (event, "") in listed, fault
 
 
-def entries_events(logs):  # noqa: ANN001, ANN201
+def entries_events(logs):
     return [record for records in logs.values() for record in records]
 
 

@@ -17,6 +17,7 @@ from agentwire.codec.fidelity import Declaration, Fidelity, tag
 from agentwire.recording import Entry, entries_of, open_recording
 from agentwire.transcode import LogWriter, Report, account, read_log, transcode
 from agentwire.transcode.logbook import Logbooks
+from agentwire.transcode.steps import At
 
 RECORDINGS = Path(__file__).parent.parent / "pagent" / "recordings"
 
@@ -88,11 +89,9 @@ def hear(codec: Codec, stream: bytes) -> list[Heard]:
 def written(heard: Iterable[Heard]) -> Logs:
     """What was heard, as logs."""
     books, logs = Logbooks(), {}
-    for item in heard:
-        book, records = books.hear(item, 0)
-        logs.setdefault(book.key, []).extend(records)
-    for book in books:
-        logs[book.key] += book.end(bus.TurnFinished("failed"), 0)
+    logged = [entry for item in heard for entry in books.hear(item, At(0, 0))]
+    for entry in [*logged, *books.close(At(0, 0))]:
+        logs.setdefault(entry.session, []).append(entry.record)
     return logs
 
 
@@ -105,10 +104,9 @@ def rendered(codec: Codec, logs: Mapping[str, Sequence[Record]]) -> tuple[bytes,
     return out + writer.close(), writer
 
 
-def without_times(logs: Mapping[str, Sequence[Record]]) -> Logs:
-    return {
-        session: [msgspec.structs.replace(record, time=0) for record in records] for session, records in logs.items()
-    }
+def contents(logs: Mapping[str, Sequence[Record]]) -> list[list[Record]]:
+    """Logs without their times and without their names: not every wire tells those, or not from the first line on."""
+    return [[msgspec.structs.replace(record, time=0) for record in records] for records in logs.values()]
 
 
 def through(directory: Path, stream: bytes, source: str, target: str, **options: Any) -> tuple[bytes, Report]:
