@@ -49,20 +49,19 @@ class JanAgent:
 
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
         """Append the lines for ``records``. The end of a turn that was just begun waits, once."""
-        done = self._lines(session).render(records, out)
+        lines = self._sessions.get(session) or self._begin(session)
+        done = lines.render_one(records[0], out) if len(records) == 1 else lines.render(records, out)
         return None if done == len(records) else Directive(done, hold_ms=GAP_MS)
 
     def feed(self, session: str, records: Sequence[Record]) -> None:
         """Learn the session's history, its turn and its calls from ``records``."""
-        self._lines(session).feed(records)
+        (self._sessions.get(session) or self._begin(session)).feed(records)
 
     def fatal(self, refusal: Refusal, out: bytearray) -> None:
         """Append nothing: what is wrong with the set-up is the answer to ``session/start``."""
 
-    def _lines(self, session: str) -> RpcLines:
-        lines = self._sessions.get(session)
-        if lines is None:
-            lines = self._sessions[session] = RpcLines(session, self._answered)
+    def _begin(self, session: str) -> RpcLines:
+        lines = self._sessions[session] = RpcLines(session, self._answered)
         return lines
 
 

@@ -109,6 +109,16 @@ class Follower:
         said = [event] if handle is None else handle(self, run, event)
         return before + said if before else said
 
+    def text(self, text: str) -> bus.TextDelta:
+        """A piece of the main run's answer; the same as :meth:`hear` makes of it."""
+        self._main.text.append(text)
+        return bus.TextDelta(text)
+
+    def reasoning(self, text: str) -> bus.ReasoningDelta:
+        """A piece of the main run's reasoning."""
+        self._main.reasoning.append(text)
+        return bus.ReasoningDelta(text)
+
     def used(self, usage: bus.Usage, origin: str = "") -> None:
         """Tokens of a request."""
         run = self._run(origin)

@@ -31,9 +31,12 @@ def _params(item: type[Struct]) -> type[Struct]:
     return msgspec.defstruct("Params", [("event", item), ("sessionId", str, ""), ("turnId", str, "")], gc=False)
 
 
+PARAMS: Final = {tag: _params(item) for tag, item in wire.ITEMS.items()}
+"""Parameters of each event's notification, by tag."""
+
 _FRAMES: Final = [
     _frame("turn/completed", Completed),
-    *(_frame(f"item/{tag}", _params(item)) for tag, item in wire.ITEMS.items()),
+    *(_frame(f"item/{tag}", params) for tag, params in PARAMS.items()),
 ]
 _LINES: Final[LineDecoder[Any]] = LineDecoder(reduce(or_, _FRAMES))
 _decode: Final = _LINES.decode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from agentwire.codec.jsontext import BadJson, append_line, parse
 from agentwire.commands import Command, JsonId, Refusal
 from agentwire_jan import frames, hearing, rpc, sending
 from agentwire_jan.events_in import Told, TurnReader, unknown
+from agentwire_jan.following import Follower
 
 Said = list[Heard | Answered]
 """What a host makes of a line."""
@@ -125,6 +127,9 @@ class JanHost:
         if frame is None:
             return self._other(line)
         params = frame.params
+        delta = _DELTAS.get(params.__class__)
+        if delta is not None and (turn := self._turns.get(params.turnId)) is not None:
+            return [Heard(delta(turn.reader.follower, params.event.text), turn.session, turn.ref)]
         if isinstance(params, frames.Completed):
             return self._completed(params)
         return self._in_turn(params.sessionId, params.turnId, params.event)
@@ -225,6 +230,12 @@ class JanHost:
         self._waiting.clear()
         return said
 
+
+_DELTAS: Final[dict[type[Any], Callable[[Follower, str], bus.Event]]] = {
+    frames.PARAMS["token"]: Follower.text,
+    frames.PARAMS["reasoning"]: Follower.reasoning,
+}
+"""What nearly every line is goes a short way."""
 
 _PLACE: Final = ("sessionId", "turnId")
 

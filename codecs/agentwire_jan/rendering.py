@@ -75,6 +75,24 @@ class ItemLines:
 
     # --- the contract's ways in ---
 
+    def render_one(self, record: Record, out: bytearray) -> int:
+        """The same as :meth:`render` for a single record."""
+        event = record.event
+        kind = event.__class__
+        if (kind is TextDelta or kind is ReasoningDelta) and not record.origin:
+            items = self.items
+            if not (items.turn_id and record.turn):
+                return 1
+            if kind is TextDelta:
+                items.history.feed(record)
+            start, _, end = self._splices.get((kind, "", "")) or self._splice((kind, "", ""))
+            try:
+                out += start + _encode(event.text) + end  # type: ignore[union-attr]  # its class tells
+            except UnicodeEncodeError:
+                out += start + _encode(scrub(event.text)) + end  # type: ignore[union-attr]
+            return 1
+        return self.render((record,), out)
+
     def render(self, records: Sequence[Record], out: bytearray) -> int:
         """Append the lines for ``records``; gives how many were rendered, less than all where an end has to wait."""
         run: _Key | None = None

@@ -154,7 +154,7 @@ class SessionLines:
         chat = self._chat
         if chat is None:
             return b""
-        before = self._close_step(chat)
+        before = self._close_step(chat) + self._show(chat, chat.calls.cut())
         chat.step, chat.step_open = event.index, True
         chat.chunk = chunk_splice(chat.head, event.index)
         chat.calls.clear()
@@ -178,7 +178,7 @@ class SessionLines:
         self._chat = None
         self._requests.answered(chat.request, self._session)
         how = ENDS[event.outcome]
-        lines = self._close_step(chat)
+        lines = self._close_step(chat) + self._show(chat, chat.calls.cut())
         if how.event == "final":
             lines += chat.line(wire.FinalAnswer(chat.step, event.text))
         elif how.event == "loop_abort":

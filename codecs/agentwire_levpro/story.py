@@ -47,7 +47,6 @@ class Story:
         self._steps = 0
         self._step_open = False
         self._calls = StepCalls()
-        self._open: tuple[str, str] | None = None
 
     def heard(self) -> list[Event]:
         """What a host hears at the record at hand."""
@@ -83,13 +82,13 @@ class Story:
 
     def _turn_started(self, event: bus.TurnStarted) -> list[Event]:
         self._calls.clear()
-        self._open = None
         parts: list[bus.Part] = [bus.Text(text)] if (text := user_input(event)) else []
         return [bus.TurnStarted(event.id, request_of(event), parts)]
 
     def _step_started(self, event: bus.StepStarted) -> list[Event]:
+        said = [*self._close_step(), *self._show(self._calls.cut())]
         self._calls.clear()
-        return [*self._close_step(), *self._left_open("crashed"), bus.StepStarted(event.index)]
+        return [*said, bus.StepStarted(event.index)]
 
     def _close_step(self) -> list[Event]:
         """The end of the model call, whatever it was that ended it."""
@@ -106,12 +105,12 @@ class Story:
         events = self._close_step() if shown else []
         for what, call in shown:
             if what == "start":
-                name, _ = self._open = self.called[call.call_id] = f"call-{len(self.called) + 1}", call.name
+                name, _ = self.called[call.call_id] = f"call-{len(self.called) + 1}", call.name
                 text = bytes(call.arguments).decode()
                 events.append(bus.CallReady(name, call.name, text, call.arguments))
                 events.append(bus.CallRunning(name, call.name))
                 continue
-            name, self._open = self.called[call.call_id][0], None
+            name, _ = self.called[call.call_id]
             if call.status == "denied":
                 events.append(bus.CallCancelled(name, "refused", preview(call), call.name))
             else:
@@ -120,16 +119,10 @@ class Story:
                 events.append(end)
         return events
 
-    def _left_open(self, cause: Any) -> list[Event]:
-        """The end of a call that has none, as the host makes it up."""
-        call, self._open = self._open, None
-        return [] if call is None else [bus.CallCancelled(call[0], cause, "", call[1])]
-
     # --- the end ---
 
     def _turn_finished(self, event: bus.TurnFinished) -> list[Event]:
-        said = self._close_step()
-        said += self._left_open("stopped" if event.outcome == "cancelled" else "crashed")
+        said = [*self._close_step(), *self._show(self._calls.cut())]
         if ENDS[event.outcome].code:
             self._warnings.end_turn()
             return [*said, self.end(event)]

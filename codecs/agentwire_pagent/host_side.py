@@ -13,10 +13,11 @@ from agentwire import events as bus
 from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Heard
 from agentwire.codec.jsontext import BadJson, canonical_object, parse
-from agentwire.commands import Command, Done, JsonId, Refusal
+from agentwire.commands import Command, Done, JsonId, Refusal, SessionState
 from agentwire_pagent import sending, wire
 from agentwire_pagent.envelope import spaced
 from agentwire_pagent.reading import WireError, decode
+from agentwire_pagent.replay import messages
 from agentwire_pagent.runs import OpenCall, Run, Said
 from agentwire_pagent.sending import Ledger
 from agentwire_pagent.usage import from_wire
@@ -288,7 +289,9 @@ class PagentHost:
         if answers is None:
             return []
         kinds, value = answers
-        return [*self._ledger.settle(*kinds, result=Done(value(message)))]
+        sent = self._ledger.find(*kinds)
+        told = UNSET if sent is None else value(message, sent.command)
+        return [] if told is UNSET else [*self._ledger.settle(*kinds, result=Done(told))]
 
 
 def _tag(command: Command) -> Any:
@@ -306,23 +309,43 @@ _WHERE: Final[dict[str, tuple[type[Command], ...]]] = {
     "open": (commands.Prompt,),
     "reset": (commands.ResetSession,),
     "resume": (commands.ResumeSession,),
+    "history": (commands.GetHistory,),
     "delete_thread": (commands.ArchiveSession,),
     "list_threads": (commands.ListSessions,),
     "capabilities": (commands.GetHostTools,),
 }
 """Which commands an error with this ``where`` refuses."""
 
-_OUTCOMES_IN: Final[dict[type[Any], tuple[tuple[type[Command], ...], Callable[[Any], Any]]]] = {
-    wire.SlashCommands: ((commands.Ping,), lambda message: None),
-    wire.SlashResult: ((commands.Prompt,), lambda message: None),
-    wire.HistoryReplay: ((commands.ResetSession, commands.ResumeSession), lambda message: None),
-    wire.ThreadList: ((commands.ListSessions, commands.ArchiveSession), lambda message: message.threads),
-    wire.Capabilities: (
-        (commands.GetHostTools,),
-        lambda message: [bus.ToolSpec(tool.name, tool.description, {}) for tool in message.tools],
-    ),
+
+def _nothing(message: msgspec.Struct, command: Command) -> None:
+    return None
+
+
+def _replayed(message: wire.HistoryReplay, command: Command) -> Any:
+    """A thread that could not be taken up is told by an error, after a replay of the one before."""
+    if isinstance(command, commands.GetHistory):
+        return messages(message.messages)
+    if isinstance(command, commands.ResumeSession) and command.id not in (message.thread_id, "latest"):
+        return UNSET
+    return SessionState(message.thread_id, workspace=message.project_path)
+
+
+def _listed(message: wire.ThreadList, command: Command) -> list[SessionState]:
+    return [SessionState(thread.id, open=False, workspace=thread.project_path) for thread in message.threads]
+
+
+def _tools(message: wire.Capabilities, command: Command) -> SessionState:
+    return SessionState(getattr(command, "session", ""), tools=[tool.name for tool in message.tools])
+
+
+_OUTCOMES_IN: Final[dict[type[Any], tuple[tuple[type[Command], ...], Callable[[Any, Command], Any]]]] = {
+    wire.SlashCommands: ((commands.Ping,), _nothing),
+    wire.SlashResult: ((commands.Prompt,), _nothing),
+    wire.HistoryReplay: ((commands.ResetSession, commands.ResumeSession, commands.GetHistory), _replayed),
+    wire.ThreadList: ((commands.ListSessions, commands.ArchiveSession), _listed),
+    wire.Capabilities: ((commands.GetHostTools,), _tools),
 }
-"""Lines that answer a command, and what they tell; they are heard for themselves, too."""
+"""Lines that answer a command, and what they tell of it (unset: it is not the answer); they are heard, too."""
 
 _Sender = Callable[[PagentHost, Any], tuple[msgspec.Struct, str] | Refusal]
 
@@ -342,6 +365,7 @@ _SENDERS: Final[dict[wire.Dialect, dict[type[Command], _Sender]]] = {
         commands.ArchiveSession: lambda host, command: (wire.DeleteThread(command.session), ""),
         commands.ListSessions: lambda host, command: (wire.ListThreads(), ""),
         commands.GetHostTools: lambda host, command: (wire.GetCapabilities(), ""),
+        commands.GetHistory: lambda host, command: (wire.History(), ""),
         commands.Ping: lambda host, command: (wire.Commands(), ""),
     },
 }

@@ -11,6 +11,7 @@ from agentwire.codec.heard import Answered
 from agentwire.commands import Command, Done, Refusal
 from agentwire.events import File, Text
 from agentwire_pagent import wire
+from agentwire_pagent.replay import data_url
 
 DONE: Final = Done()
 
@@ -80,7 +81,7 @@ def user(command: bus.Prompt) -> wire.User | Refusal:
         elif isinstance(part, File) or not part.data:
             return Refusal("unsupported", "pagent carries images by content, not by path")
         else:
-            images.append(f"data:{part.mime_type};base64,{part.data}")
+            images.append(data_url(part))
     text = "\n".join(texts)
     if not text.strip() and not images:
         return Refusal("bad_params", "pagent ignores a blank input")

@@ -105,8 +105,10 @@ class ResponseReader(EventStreamReader):
                 raise self.garbled(data) from error
         if name == b"error" or (event is not None and (event.type == "error" or event.error is not None)):
             raise self.reported(lenient.decode(data))
-        if event is not None and (handle := self._on.get(event.type or name.decode("utf-8", "replace"))):
-            handle(event)
+        if event is not None:
+            event.type = event.type or name.decode("utf-8", "replace")
+            if handle := self._on.get(event.type):
+                handle(event)
 
     def whole(self, body: bytes) -> None:
         """Take a reply that came in one piece: the response."""

@@ -296,15 +296,15 @@ async def test_input_that_ends_in_a_turn(jan: Jan, model: ModelService) -> None:
 
 async def test_a_host_that_stops_reading_loses_nothing(jan: Jan, model: ModelService) -> None:
     """Scenario 7.12, but every event arrives and the turn completes: there is no overload here."""
-    model.script(Reply(*[f"{n} " for n in range(20_000)]))
+    pieces = [f"{n} " for n in range(6_000)]  # many times what a pipe, or Jan's own queue, holds
+    model.script(Reply(*pieces))
     session = await jan.start(builtins=False)
     await jan.turn(session)
     jan.hold_reading()
     await (await model.request(1)).answered.wait()
-    await trio.sleep(0.3)  # the host is deaf for a while
     jan.resume_reading()
     assert (await jan.end())["stopReason"] == "completed"
-    assert "".join(token["text"] for token in jan.told("token")) == "".join(f"{n} " for n in range(20_000))
+    assert "".join(token["text"] for token in jan.told("token")) == "".join(pieces)
     assert (await jan.ask("session/list"))["sessions"][0]["turns"] == 1
 
 
@@ -416,10 +416,10 @@ async def test_the_end_of_a_turn_keeps_its_distance_from_the_answer(jan: Jan, mo
     model.choose = lambda body: Reply("x")
     session = await jan.start(builtins=False)
     for _ in range(5):
+        before = trio.current_time()  # ... the answer
         await jan.turn(session)
-        begun = trio.current_time()
         await jan.end()
-        assert trio.current_time() - begun > 0.015
+        assert trio.current_time() - before >= 0.02
 
 
 async def test_a_stopped_model_request_keeps_what_was_said(jan: Jan, model: ModelService) -> None:

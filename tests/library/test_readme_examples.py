@@ -116,3 +116,11 @@ def test_driving_an_agent_process(example):
     assert "ApprovalRequested(" in output
     assert "# A project" in output
     assert "TurnFinished(outcome='completed'" in output.splitlines()[-1]
+
+
+def test_sessions_and_tools_of_the_host(example):
+    replies = [
+        {"tool_calls": [{"name": "host__move_arm", "arguments": {"to": "bin"}}]},
+        {"match": "The arm is at bin.", "text": "Done."},
+    ]
+    assert example("sessions", replies) == "Done.\n"

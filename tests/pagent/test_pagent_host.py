@@ -12,8 +12,10 @@ from pagentlines import CODECS, NoView, recorded, split
 from agentwire import commands
 from agentwire import events as bus
 from agentwire.codec import Answered, Codec, Framer, Heard
-from agentwire.commands import Command, Done, Refusal
+from agentwire.commands import Command, Done, Refusal, SessionState
+from agentwire.messages import AssistantMessage, ToolMessage, UserMessage
 from agentwire_pagent import codec, codec_v4
+from agentwire_pagent.replay import messages, replay
 
 COMMANDS = Draft202012Validator((codec.schemas() if codec.schemas else {})["pagent.commands.json"])
 
@@ -70,6 +72,7 @@ SENT_V4: tuple[tuple[Command, dict[str, Any]], ...] = (
     (commands.ListSessions(), {"cmd": "list_threads"}),
     (commands.GetHostTools("s"), {"cmd": "capabilities"}),
     (commands.Ping(), {"cmd": "commands"}),
+    (commands.GetHistory("s"), {"cmd": "history"}),
 )
 
 
@@ -210,8 +213,11 @@ def test_calls_that_repeat_an_id_are_told_apart() -> None:
 
 ANSWERS: tuple[tuple[Command, str, dict[str, Any], Any], ...] = (
     (commands.Ping(), "SlashCommands", {"commands": []}, Done()),
-    (commands.ResetSession("s"), "HistoryReplay", {}, Done()),
-    (commands.ResumeSession("t"), "HistoryReplay", {}, Done()),
+    (commands.ResetSession("s"), "HistoryReplay", {}, Done(SessionState("t", workspace="/w"))),
+    (commands.ResumeSession("t"), "HistoryReplay", {}, Done(SessionState("t", workspace="/w"))),
+    (commands.ResumeSession("latest"), "HistoryReplay", {}, Done(SessionState("t", workspace="/w"))),
+    (commands.GetHistory("s"), "HistoryReplay", {}, Done([])),
+    (commands.GetHistory("s"), "Error", {"message": "no", "where": "history"}, Refusal("internal", "no")),
     (commands.Prompt("/help"), "SlashResult", {"name": "help", "text": "…", "ok": True}, Done()),
     (commands.Prompt("x"), "Error", {"message": "no", "where": "open"}, Refusal("internal", "no")),
     (commands.ResetSession("s"), "Error", {"message": "no", "where": "reset"}, Refusal("internal", "no")),
@@ -233,10 +239,54 @@ def test_answers_with_a_value() -> None:
     host.send(commands.ListSessions())
     host.send(commands.GetHostTools("s"))
     thread = {"id": "t", "title": "x", "project_path": "/w", "backend": "local"}
-    (number, done), _ = told(host.hear("ThreadList", home="", threads_root="", threads=[thread]))
-    assert (number, [(item.id, item.title) for item in done.value]) == (1, [("t", "x")])
-    (number, done), _ = told(host.hear("Capabilities", skills=[], tools=[{"name": "Read", "description": "d"}]))
-    assert (number, done.value) == (2, [bus.ToolSpec("Read", "d", {})])
+    answered, _ = told(host.hear("ThreadList", home="", threads_root="", threads=[thread]))
+    assert answered == (1, Done([SessionState("t", open=False, workspace="/w")]))
+    answered, _ = told(host.hear("Capabilities", skills=[], tools=[{"name": "Read", "description": "d"}]))
+    assert answered == (2, Done(SessionState("s", tools=["Read"])))
+
+
+def test_a_thread_that_cannot_be_taken_up() -> None:
+    """The peer replays the thread that stays, and then says what was wrong."""
+    host = Host()
+    host.send(commands.ResumeSession("other"))
+    assert not [item for item in host.hear("HistoryReplay", **REPLAY) if isinstance(item, Answered)]
+    assert told(host.hear("Error", message="gone", where="resume")) == [(1, Refusal("internal", "gone"))]
+
+
+def test_the_messages_that_a_real_peer_replays() -> None:
+    """Each call is answered, and belongs to the reply that it was in."""
+    (line,) = [line for line in split(recorded("v4_stdio_session")) if b'"HistoryReplay"' in line]
+    host = Host()
+    host.send(commands.GetHistory("s"))
+    (number, done), kept = told(host.side.receive(line))
+    assert (number, type(kept)) == (1, bus.Unknown)
+    calls = {call.call_id: call.name for message in done.value for call in getattr(message, "calls", ())}
+    assert calls == {"call_1": "run_command", "call_2": "run_command", "call_3": "list_dir"}
+    assert {m.call_id: m.name for m in done.value if isinstance(m, ToolMessage)} == calls
+    assert done.value[:3] == [
+        UserMessage([bus.Text("run echo hi")]),
+        AssistantMessage("I will run it.", calls=[bus.CallRef("call_1", "run_command", '{"command": "echo hi"}')]),
+        ToolMessage("call_1", "run_command", json.loads(line)["params"]["messages"][3]["content"]),
+    ]
+    assert done.value[-1] == UserMessage([bus.Text("fail")])
+
+
+def test_messages_survive_the_replay() -> None:
+    call = bus.CallRef("c", "t", "{}")
+    said = [
+        UserMessage([bus.Text("look"), bus.Image("image/png", "aGk=")]),
+        AssistantMessage("I will.", "Hm.", [call, bus.CallRef("d", "t", "")]),
+        ToolMessage("c", "t", "yes"),
+        ToolMessage("d", "t", "no"),
+        AssistantMessage("one"),
+        AssistantMessage("two"),
+        AssistantMessage("", "thought", [call]),
+        ToolMessage("c", "t", ""),
+        UserMessage([bus.Text("bye")]),
+    ]
+    assert messages(replay("s", "/w", said).messages) == said
+    junk = [{}, {"kind": "text", "role": "user", "text": 5}, {"kind": "image", "url": "http://x"}, {"kind": "later"}]
+    assert messages(junk) == []
 
 
 def test_an_error_of_nothing_that_was_sent_is_heard() -> None:

@@ -12,7 +12,9 @@ import pytest
 from pagent.wire import decode_event_line
 
 import agentwire
-from agentwire.events import ApprovalRequested, CallFinished, TurnFinished
+from agentwire.events import ApprovalRequested, CallFinished, Text, TurnFinished
+from agentwire.host.refused import Refused
+from agentwire.messages import AssistantMessage, UserMessage
 
 WRITES = [
     {
@@ -132,3 +134,17 @@ async def test_v4_asks_and_is_driven_by_the_host_side(world, answer, ok):
         assert [event.status for event in events if isinstance(event, CallFinished)] == [ok]
     assert isinstance(events[-1], TurnFinished)
     assert events[-1].outcome == "completed"
+
+
+async def test_v4_threads_and_messages_reach_a_host(world, tmp_path):
+    """What the host side asks for comes as values: sessions, messages, the session that was taken up."""
+    argv = [argument for argument in world.argv("pagent-v4", [{"text": "Hello."}]) if argument != "--ephemeral"]
+    async with agentwire.connect([*argv, "--session-id", "old"], codec="pagent-v4", env=world.environ) as peer:
+        [event async for event in peer.prompt("hi")]
+    async with agentwire.connect([*argv, "--session-id", "new"], codec="pagent-v4", env=world.environ) as peer:
+        assert [state.id for state in await peer.list(stored=True)] == ["new", "old"]
+        session = await peer.resume("old")
+        assert (session.id, session.state.workspace) == ("old", str(world.workspace.resolve()))
+        assert await session.history() == [UserMessage([Text("hi")]), AssistantMessage("Hello.")]
+        with pytest.raises(Refused):
+            await peer.resume("nobody")

@@ -249,6 +249,11 @@ def test_errors_after_the_status_said_that_all_is_well(event: Json | bytes, retr
     assert heard.text == "par"
 
 
+def test_a_failure_that_only_the_events_name_tells_of() -> None:
+    with pytest.raises(ProviderError, match="the response was failed"):
+        read(b'event: response.failed\ndata: {"response":{}}\n\n')
+
+
 def test_a_failure_without_a_word() -> None:
     with pytest.raises(ProviderError, match="the response was cancelled"):
         read({"type": "response.cancelled", "response": {"status": "cancelled"}})
