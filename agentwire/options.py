@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from agentwire.config import Config
+from agentwire.logs import Format
 
 
 class ServeOptions(Struct, omit_defaults=True):
@@ -46,6 +47,7 @@ class ServeOptions(Struct, omit_defaults=True):
     context_window: int = 0
     """Tokens that the model can read; 0: not known."""
     log_level: str = "warning"
+    log_format: Format = "text"
     record: str = ""
     """File to record the wire to, both directions."""
     provider_options: dict[str, Any] = {}

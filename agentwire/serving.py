@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentwire import registry
+from agentwire import logs, registry
 from agentwire.commands import Refusal
 from agentwire.options import ServeOptions
 from agentwire.provider.contract import ConfigError
@@ -46,7 +46,7 @@ def serve(agent: Any = None, options: ServeOptions | None = None, **fields: Any)
     before = {number: signal.signal(number, _leave) for number in stopping}
     try:
         pipes = claim()
-        _logging(options.log_level)
+        logs.configure(options.log_level, options.log_format)
         return _serve(agent, options, pipes, stopping)
     finally:
         for number, handler in before.items():
@@ -158,14 +158,6 @@ def _fatal(pipes: StdioPipes, side: AgentSide, message: str, code: Literal["conf
     except OSError as error:
         logger.info("the host closed its end: %s", error)
     return FAILED
-
-
-def _logging(level: str) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
 
 
 def _leave(signum: int, frame: object) -> None:

@@ -28,7 +28,8 @@ class Session:
 
     __slots__ = (
         "_effort_levels", "_held", "_mcp", "active", "approvals", "call_ids", "closed", "ephemeral", "history", "id",
-        "log", "model", "on_idle", "opened", "policy", "prompted", "provider", "settings", "turns", "workspace",
+        "log", "model", "on_idle", "opened", "policy", "prompted", "provider", "settings", "tracer", "turns",
+        "workspace",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +73,8 @@ class Session:
         self.opened: Record | None = None
         self.call_ids: dict[str, None] = {}
         """Every call id ever shown, so that a service that repeats them does no harm."""
+        self.tracer: Any = None
+        """Makes spans of what its turns do (:class:`agentwire.agent.tracing.Tracer`), or None."""
         self.on_idle: list[Callable[[], None]] = []
         """Called, and emptied, when the running turn has ended."""
         self._effort_levels = provider.effort_levels if provider else ()

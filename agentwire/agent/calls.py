@@ -1,4 +1,4 @@
-"""A step's calls: planned, judged, asked about, run, shown.
+"""A step's calls: judged, asked about, run, shown.
 
 The order of things is part of the protocol, so it is decided in plain functions and never left to the scheduler:
 questions go out in the model's order, an approved call is shown as running at the moment it is approved, calls that
@@ -8,53 +8,34 @@ only read overlap, the others exclude each other and the earliest approved one g
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import trio
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
-from agentwire.agent.toolbox import UNAVAILABLE
+from agentwire.agent.planning import PlannedCall, ask_tool, context_for
 from agentwire.approvals import Decision, Question, Verdict, new_approval_id
 from agentwire.events import (
     ApprovalRequested,
     ApprovalResolved,
     CallCancelled,
     CallFinished,
-    CallOutputDelta,
-    CallReady,
-    CallRef,
     CallRunning,
     Category,
     Diff,
-    Location,
-    Notice,
-    SubagentTask,
     Text,
 )
 from agentwire.log.history import cancelled_text
 from agentwire.text import scrub
-from agentwire.tools.contract import SubagentReport, Tool, ToolContext, ToolError, ToolResult
+from agentwire.tools.contract import ToolError, ToolResult
 from agentwire.tools.output import clean, post_process
-from agentwire.tools.paths import inside, resolve
 
 if TYPE_CHECKING:
     from agentwire.agent.turn import Turn
 
 logger = logging.getLogger("agentwire.calls")
-
-R = TypeVar("R")
-
-LIVE_OUTPUT_LIMIT = 1024 * 1024
-"""Characters of live output shown per call; the result is not affected."""
-
-MALFORMED_NAME = (
-    "Malformed tool call: empty function name. Issue the call again with the name of one of the available tools."
-)
-MALFORMED_ARGUMENTS = (
-    "Malformed tool call: the arguments of '{name}' are not a JSON object. Issue the call again with valid arguments."
-)
 
 PROMPT_KINDS: dict[tuple[Category, bool], str] = {
     ("info", False): "read",
@@ -73,95 +54,6 @@ CAUSES: dict[str, Cause] = {"stop": "stopped", "client_gone": "client_gone"}
 """Why a call is cancelled whose question nobody answered, by who settled it."""
 
 
-class PlannedCall:
-    """One call of a step and how far it has come."""
-
-    __slots__ = (
-        "arguments", "barred", "category", "duration_ms", "malformed", "outside", "path", "ref", "result", "state",
-        "tool",
-    )  # fmt: skip
-
-    def __init__(self, ref: CallRef, tool: Tool | None, arguments: dict[str, Any], category: Category) -> None:
-        self.ref = ref
-        self.tool = tool
-        self.arguments = arguments
-        self.category = category
-        self.outside = False
-        """One of its paths resolves to somewhere outside the workspace."""
-        self.path = ""
-        """The first path it names, resolved."""
-        self.malformed = False
-        """The model wrote it badly: it has no name, or its arguments are no object."""
-        self.barred = False
-        self.state: Literal["planned", "asked", "approved", "running", "done"] = "planned"
-        self.result = ToolResult("")
-        self.duration_ms: int | UnsetType = UNSET
-
-    @property
-    def overlaps(self) -> bool:
-        """May run beside any other call."""
-        return self.tool is None or self.tool.overlaps
-
-
-def parse_arguments(text: str) -> dict[str, Any] | None:
-    """The model's argument text as an object; None if it is none. Empty text is an empty object."""
-    if not text.strip():
-        return {}
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def plan(turn: Turn, ref: CallRef) -> PlannedCall:
-    """Find the tool of a call and show the call (``CallReady``)."""
-    arguments = parse_arguments(ref.arguments_text)
-    tool = turn.toolbox.find(ref.name)
-    category: Category = tool.category if tool else "exec"
-    call = PlannedCall(ref, tool, arguments or {}, category)
-    call.malformed = not ref.name or arguments is None
-    why = "" if ref.name else MALFORMED_NAME
-    if arguments is None and turn.session.settings.max_bad_calls:
-        why = why or MALFORMED_ARGUMENTS.format(name=ref.name)
-    if not why and tool is not None and not _ask_tool(tool, tool.available, False, _context(turn, call)):
-        why = UNAVAILABLE.format(name=ref.name)
-    if why:
-        call.barred, call.result = True, ToolResult(why, is_error=True)
-    locations = []
-    paths = _ask_tool(tool, tool.paths, None, call.arguments) if tool else []
-    if paths is None:  # a tool that cannot say where it goes may go anywhere
-        call.outside = True
-    for given in paths or ():
-        where = resolve(turn.session.workspace, given)
-        locations.append(Location(scrub(str(where))))
-        call.path = call.path or scrub(str(where))
-        call.outside = call.outside or not inside(turn.session.workspace, where)
-    turn.say(
-        CallReady(
-            ref.call_id,
-            ref.name,
-            ref.arguments_text,
-            UNSET if arguments is None else Raw(msgspec.json.encode(arguments, order="sorted")),
-            category,
-            scrub(_ask_tool(tool, tool.describe, ref.name, call.arguments)) if tool else "",
-            locations,
-            call.barred,
-        )
-    )
-    turn.open_calls[ref.call_id] = ref.name
-    return call
-
-
-def _ask_tool(tool: Tool, method: Callable[..., R], otherwise: R, *arguments: object) -> R:
-    """What a tool says of itself; ``otherwise`` if it cannot: its bug is no reason to lose the turn."""
-    try:
-        return method(*arguments)
-    except Exception:  # anybody's tool
-        logger.exception("the tool %s does not keep to the contract", tool.name)
-        return otherwise
-
-
 def _checked(result: object) -> ToolResult:
     """A tool's result, if it is one that can be told."""
     if not isinstance(result, ToolResult):
@@ -169,52 +61,6 @@ def _checked(result: object) -> ToolResult:
     if result.metadata is not UNSET:
         msgspec.json.encode(result.metadata)
     return result
-
-
-def _context(turn: Turn, call: PlannedCall, *, live: bool = False) -> ToolContext:
-    async def spawn(tasks: list[SubagentTask]) -> list[SubagentReport]:
-        return await turn.toolbox.spawn(turn, tasks)
-
-    async def call_host(name: str, arguments: dict[str, Any]) -> ToolResult:
-        return await turn.toolbox.host.request(turn, call.ref.call_id, name, arguments)
-
-    session = turn.session
-    return ToolContext(
-        workspace=session.workspace,
-        cache=turn.cache,
-        # A running call was allowed to go where it said it would; if that has moved since, the tool refuses.
-        outside_allowed=live and call.outside,
-        image_input=session.model.image_input,
-        compaction=session.model.compaction,
-        output=_LiveOutput(turn, call.ref.call_id) if live else None,
-        spawn=spawn if turn.toolbox.can_spawn(turn) else None,
-        delegates=turn.delegates,
-        call_host=call_host if live else None,
-        call_id=call.ref.call_id,
-        session=session.id,
-    )
-
-
-class _LiveOutput:
-    """Shows what a running tool prints, up to the limit."""
-
-    def __init__(self, turn: Turn, call_id: str) -> None:
-        self._turn = turn
-        self._call_id = call_id
-        self._left = LIVE_OUTPUT_LIMIT
-
-    def __call__(self, delta: str, stream: str) -> None:
-        """Take a piece, from any thread; ``stream`` is ``stdout`` or ``stderr``."""
-        self._turn.in_own_thread(self._show, delta, stream)
-
-    def _show(self, delta: str, stream: str) -> None:
-        if self._left <= 0 or not delta or self._call_id not in self._turn.open_calls:
-            return
-        delta = scrub(delta)[: self._left]
-        self._left -= len(delta)
-        self._turn.say(CallOutputDelta(self._call_id, delta, stream))
-        if self._left <= 0:
-            self._turn.say(Notice("Live output of this call stops here; its result follows when it is done."))
 
 
 class CallBatch:
@@ -316,7 +162,7 @@ class CallBatch:
                 name=call.ref.name,
                 category=call.category,
                 path=call.path,
-                command=scrub(_ask_tool(tool, tool.command, "", call.arguments)) if tool else "",
+                command=scrub(ask_tool(tool, tool.command, "", call.arguments)) if tool else "",
                 diff=preview if preview is not None else UNSET,
                 prompt_kind=PROMPT_KINDS[call.category, call.outside],  # type: ignore[arg-type]
                 offers_always=not call.outside and covers in (("tool",) if gate == "always" else ("tool", "category")),
@@ -337,7 +183,7 @@ class CallBatch:
         if call.tool is None:
             return None
         try:
-            return await call.tool.preview(call.arguments, _context(self._turn, call))
+            return await call.tool.preview(call.arguments, context_for(self._turn, call))
         except Exception:  # anybody's tool
             logger.exception("the tool %s could not preview a call", call.ref.name)
             return None
@@ -396,7 +242,7 @@ class CallBatch:
         tool = call.tool
         if tool is None:
             return ToolResult(f"Unknown tool: {call.ref.name}", is_error=True)
-        context = _context(self._turn, call, live=True)
+        context = context_for(self._turn, call, live=True)
         try:
             result = _checked(await tool.run(call.arguments, context))
         except ToolError as error:

@@ -13,9 +13,9 @@ import msgspec
 import trio
 from msgspec import UNSET, Raw, UnsetType
 
-from agentwire.agent.calls import PlannedCall
 from agentwire.agent.compaction import compact, is_due
 from agentwire.agent.guard import FailureGuard
+from agentwire.agent.planning import PlannedCall
 from agentwire.agent.prompt import system_prompt
 from agentwire.agent.retry import error_info, schedule
 from agentwire.agent.subagents import delegation, run_subagents
@@ -150,6 +150,7 @@ class Agent:
         if provider is None:
             turn.fail(ErrorInfo("config_error", "No provider is configured for this agent."))
             return None
+        await trio.lowlevel.checkpoint_if_cancelled()  # a turn that was stopped a moment ago begins no step
         turn.begin_step(limit)
         completion = await _complete(turn, provider, lambda: self._request(turn, max_tokens, tools=tools))
         if completion is None:
@@ -297,6 +298,8 @@ async def _complete(turn: Turn, provider: Provider, make: Callable[[], ModelRequ
         answered = False
         retry = None
         try:
+            if turn.session.tracer is not None:
+                request.headers = turn.session.tracer.headers(origin=turn.origin)
             completion = await provider.complete(request, stream)
             answered = True
         except ProviderError as error:

@@ -14,6 +14,7 @@ from agentwire.agent.blocking import BlockingTurn
 from agentwire.agent.turn import STOPPED, Turn
 from agentwire.events import ApprovalResolved, ErrorInfo, Outcome, TurnFinished
 from agentwire.log.waiting import sync
+from agentwire.logs import SESSION
 
 logger = logging.getLogger("agentwire.turn")
 
@@ -45,6 +46,7 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
 
     ``ready`` is awaited first: what must be there before the first model request.
     """
+    SESSION.set(turn.session.id)  # this task's alone: it was started for the turn
     try:
         with turn.scope:
             await ready()

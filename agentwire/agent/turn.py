@@ -15,7 +15,8 @@ import msgspec
 import trio
 from msgspec import UNSET, Raw, UnsetType
 
-from agentwire.agent.calls import CallBatch, PlannedCall, plan
+from agentwire.agent.calls import CallBatch
+from agentwire.agent.planning import PlannedCall, plan
 from agentwire.approvals import Decision
 from agentwire.commands import JsonId
 from agentwire.events import (
@@ -244,7 +245,10 @@ class Turn:
     @from_any_thread
     def say(self, event: AnyEvent) -> Record:
         """Append an event of this turn to the log; raises :class:`TurnOver` after the turn's end."""
-        return self._append(event)
+        record = self._append(event)
+        if self.session.tracer is not None:
+            self.session.tracer(record)
+        return record
 
     def _append(self, event: AnyEvent) -> Record:
         if self.over:

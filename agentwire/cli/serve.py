@@ -58,6 +58,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 )
 @click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the codec (repeatable).")
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="And in which form. [text]")
 @click.option("--record", default="", metavar="FILE", help="Record the wire, both directions; see `agentwire replay`.")
 @click.option(
     "--log-level",

@@ -29,25 +29,21 @@ Report = Callable[[str, int, Violation], None]
 class Direction:
     """The lines of one side, looked at after they have passed."""
 
-    def __init__(
-        self,
-        who: str,
-        look: Callable[[bytes | LineFault], list[Violation]] | None,
-        record: Callable[[bytes], None] | None,
-        report: Report,
-    ) -> None:
+    def __init__(self, who: str, report: Report) -> None:
         self.lines = 0
         self.violations = 0
+        self.look: Callable[[bytes | LineFault], list[Violation]] | None = None
+        """Checks a line."""
+        self.record: Callable[[bytes], None] | None = None
+        """Keeps what passed."""
         self._who = who
-        self._look = look
-        self._record = record
         self._report = report
         self._framer = Framer(HOST_LIMIT)
 
     def passed(self, data: bytes) -> None:
         """Look at bytes that were written on."""
-        if self._record is not None:
-            self._record(data)
+        if self.record is not None:
+            self.record(data)
         self._see(self._framer.feed(data))
 
     def ended(self) -> None:
@@ -57,8 +53,8 @@ class Direction:
     def _see(self, lines: Sequence[bytes | LineFault]) -> None:
         for line in lines:
             self.lines += 1
-            if self._look is not None:
-                self.tell(self.lines, self._look(line))
+            if self.look is not None:
+                self.tell(self.lines, self.look(line))
 
     def tell(self, line: int, found: Sequence[Violation]) -> None:
         """Report what is wrong with a line."""
@@ -73,8 +69,12 @@ class Tap:
     def __init__(self, pipes: StdioPipes, checker: Checker | None, recorder: Recorder | None, report: Report) -> None:
         self._outer = StdioTransport(pipes)
         self._checker = checker
-        self.host = Direction("host", checker and checker.host, recorder and recorder.host, report)
-        self.agent = Direction("agent", checker and checker.agent, recorder and recorder.agent, report)
+        self.host = Direction("host", report)
+        self.agent = Direction("agent", report)
+        if checker is not None:
+            self.host.look, self.agent.look = checker.host, checker.agent
+        if recorder is not None:
+            self.host.record, self.agent.record = recorder.host, recorder.agent
 
     async def run(self, argv: Sequence[str]) -> int:
         """Start the agent and pass bytes until it has ended. Its exit status; raises ``OSError`` if it cannot start."""

@@ -244,7 +244,7 @@ class Connection:
         token = f"progress-{next(self._tokens)}"
         if progress is not None:
             self._progress[token] = progress
-            params = {**params, "_meta": {"progressToken": token}}
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": token}}
         try:
             with exchange.scope:
                 exchange.result = await self._dispatcher.send_raw_request(method, params)

@@ -92,14 +92,24 @@ class McpServer:
             await self._connect()
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], progress: Progress | None = None, *, timeout_ms: int = 0
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        progress: Progress | None = None,
+        *,
+        timeout_ms: int = 0,
+        trace: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Call a tool by the server's own name for it; the answer is the ``tools/call`` result as it came.
+
+        ``trace`` is the trace context to pass on, as ``_meta`` of the request.
 
         Raises :class:`McpCallError`. Cancelled, or after ``timeout_ms`` (0: never), the server is told to stop. A
         call that the server may have acted on is never sent again.
         """
-        params = {"name": tool, "arguments": _sendable(arguments)}
+        params: dict[str, Any] = {"name": tool, "arguments": _sendable(arguments)}
+        if trace:
+            params["_meta"] = dict(trace)
         with trio.CancelScope() as scope:
             if timeout_ms:
                 scope.deadline = trio.current_time() + timeout_ms / 1000

@@ -37,7 +37,11 @@ class McpTool(Tool):
 
         try:
             answer = await self.server.call(
-                self.raw_name, arguments, progress, timeout_ms=self.server.spec.call_timeout_ms
+                self.raw_name,
+                arguments,
+                progress,
+                timeout_ms=self.server.spec.call_timeout_ms,
+                trace=context.trace,
             )
         except McpCallError as error:
             raise ToolError(f"MCP tool error: {error}") from error

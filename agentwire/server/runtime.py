@@ -9,6 +9,7 @@ import trio
 
 from agentwire.agent.loop import Agent
 from agentwire.agent.running import as_run
+from agentwire.agent.tracing import tracer_for
 from agentwire.server.connection import Connection
 from agentwire.server.mcp_servers import McpServers
 from agentwire.server.outbox import Outbox
@@ -50,6 +51,7 @@ def make_runner(
 ) -> SessionRunner:
     """A session ready to run turns of an agent."""
     toolbox = toolbox_for(agent, session)
+    session.tracer = tracer_for(session.id, session.provider_name, lambda: session.model.model)
     mcp = McpServers(session, toolbox, nursery)
     return SessionRunner(session, as_run(agent), toolbox, nursery, mcp, provider_for)
 

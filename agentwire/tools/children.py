@@ -13,6 +13,7 @@ import trio
 from msgspec import Struct
 
 from agentwire.tools import watchdog
+from agentwire.tools.contract import ToolContext
 from agentwire.tools.secret_variables import hidden
 
 _CHUNK = 65536
@@ -30,6 +31,12 @@ _GATE = ("/bin/sh", "-c", 'read -r go || exit 125; exec "$@" </dev/null', "sh")
 
 Sink = Callable[[bytes], bool]
 """Takes a chunk of output. False: no more is wanted, the program is ended."""
+
+
+def child_environment(context: ToolContext) -> dict[str, str]:
+    """The environment for what a call starts: ours without keys, and with the call's trace context."""
+    base = environment(os.environ) if context.environ is None else dict(context.environ)
+    return base | {name.upper(): value for name, value in context.trace.items()}
 
 
 def environment(environ: Mapping[str, str], keep: Iterable[str] = ()) -> dict[str, str]:

@@ -133,6 +133,7 @@ class ToolContext:
         call_host: Callable[[str, dict[str, Any]], Awaitable[ToolResult]] | None = None,
         call_id: str = "",
         session: str = "",
+        trace: Mapping[str, str] | None = None,
     ) -> None:
         self.workspace = workspace
         """Absolute, resolved. Relative paths of arguments are relative to it."""
@@ -150,6 +151,8 @@ class ToolContext:
         self.delegates = delegates
         self.call_host = call_host
         """Have the host run one of its own tools, by the host's name for it, and wait for the result."""
+        self.trace = trace or {}
+        """The W3C trace context of the call, by header name (``traceparent``); empty where nothing is traced."""
         self.call_id = call_id
         self.session = session
 

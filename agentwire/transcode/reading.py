@@ -15,7 +15,7 @@ from agentwire.codec.heard import Answered
 from agentwire.commands import Command, Done, Refusal
 from agentwire.recording.entries import Entry
 from agentwire.transcode.logbook import Logbooks, Logged
-from agentwire.transcode.overhearing import Overhearing, Overheard
+from agentwire.transcode.overhearing import Overheard, Overhearing
 from agentwire.transcode.steps import At
 
 

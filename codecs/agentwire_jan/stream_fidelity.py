@@ -146,6 +146,7 @@ _OVERRIDDEN: Final = frozenset(row.event for row in _MINE)
 def _table() -> Fidelity:
     rows = [*_MINE, *(row for row in fidelity._rows(STREAM) if row.event not in _OVERRIDDEN)]
     plain = {row.event: row for row in rows}
+    shared = {row.when for row in rows}
 
     def reduce(event: Event, story: Story) -> Event:
         return plain[type(event)].reduce(event, story)
@@ -161,12 +162,9 @@ def _table() -> Fidelity:
         story=lambda records: StreamStory(records, reduce),
         ref=_ref,
         conditions={
+            **{name: holds for name, holds in fidelity.table(STREAM)._conditions.items() if name in shared},
             "after the run": _after,
             "outside a turn": _outside,
-            "of a subagent": fidelity._of_subagent,
-            "of another wire": fidelity._not_of_this_wire,
-            "not shown": fidelity._never_finished,
-            "of an ending turn": fidelity._hidden_end(STREAM),
             "of a stopped run": _unsettled,
         },
         hidden={"after the run": "there is one run a process", "outside a turn": "the stream tells of the run alone"},

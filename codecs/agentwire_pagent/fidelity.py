@@ -105,7 +105,7 @@ def _summary(event: bus.ApprovalRequested, story: Story) -> str:
 
 
 def _end(name: str) -> Callable[[bus.TurnFinished, Story], Any]:
-    return lambda event, story: getattr(story.end(event), name)
+    return lambda event, story: getattr(story.heard()[-1], name)
 
 
 def _limit(event: bus.StepStarted, story: Story) -> int:

@@ -10,7 +10,11 @@ from agentwire import events as bus
 from agentwire.codec.jsontext import parse
 from agentwire_pagent.envelope import numbers
 
-_TOTALS: Final = frozenset(("completion_tokens", "prompt_tokens", "total_tokens"))
+_KEYS: Final = (
+    "completion_tokens", "prompt_tokens", "total_tokens", "completion_tokens_details", "prompt_tokens_details",
+)  # fmt: skip
+"""In the order of the peer's SDK, which has them all; what else a service tells comes after them."""
+_TOTALS: Final = frozenset(_KEYS[:3])
 
 _SHAPE: Final = (
     b'{"completion_tokens": %b, "prompt_tokens": %b, "total_tokens": %b, '
@@ -26,11 +30,16 @@ _PROMPT: Final = (
 
 
 def written(usage: bus.Usage | UnsetType) -> bytes:
-    """Usage as JSON: the service's own object if it has OpenAI's shape, else one of the counts, null where unknown."""
+    """Usage as JSON: the service's own object if it is one of OpenAI's, put in the order of the peer's SDK.
+
+    Else it is made of the counts, null where unknown.
+    """
     if usage is UNSET:
         return b"null"
     extra = usage.extra
     if extra is not UNSET and not _TOTALS.isdisjoint(extra):
+        if "prompt_tokens" in extra and "completion_tokens" in extra and tuple(extra)[:5] != _KEYS:
+            extra = {**dict.fromkeys(_KEYS), **extra}
         return numbers(extra)
     return _made(usage)
 

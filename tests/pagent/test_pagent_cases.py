@@ -1,4 +1,7 @@
-"""The failure cases S-b, S-c and S-d for both dialects: what their input is in this wire's lines, over real pipes."""
+"""The failure cases S-b, S-c and S-d, and those of S-a that name this wire, over real pipes.
+
+Their input is what it is in this wire's lines. Where the dialects read and do the same, one of them stands for both.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from support.agent_process import gone, lines_of
 from support.cases import case, lines, replies, stdin
 from support.model_service import ModelService, wait_for
 from support.patterns import find
-from support.replies import Bytes, Gate, JsonObject, Reply, ToolCall, sse
+from support.replies import Bytes, Gate, JsonObject, Reply, ToolCall, raw, sse
 
 both = pytest.mark.parametrize("codec", ["pagent", "pagent-v4"])
 classic = pytest.mark.parametrize("codec", ["pagent"])
@@ -66,6 +69,31 @@ async def still_there(agent: PagentProcess, model: ModelService, codec: str) -> 
     await agent.user("are you")
     await agent.expect("RunBegin", user_input="are you")
     assert text(await agent.run()) == "still there"
+
+
+# --- S-a: what the model's stream becomes on this wire --------------------------------------------------------
+
+
+@case("S-a08")
+async def test_usage_after_the_last_piece(case: JsonObject, serve: PagentLauncher, model: ModelService) -> None:
+    model.script(raw(*(chunk.encode() for chunk in case["input"]["chunks"])))
+    agent = await serve(codec="pagent")
+    end = (await say(agent))[-1]
+    (wanted,) = case["expect"]["pagent"].values()
+    assert wanted.items() <= end["usage"].items()
+    assert end["content"] == case["expect"]["result"]["text"]
+
+
+@case("S-a16")
+async def test_reasoning_by_another_name(case: JsonObject, serve: PagentLauncher, model: ModelService) -> None:
+    model.script(raw(*(chunk.encode() for chunk in case["input"]["chunks"])))
+    agent = await serve(codec="pagent")
+    events = await say(agent)
+    assert [event["type"] for event in events if event["type"].endswith("Delta")] == ["ReasoningDelta"] * 2 + [
+        "TextDelta"
+    ]
+    wanted = case["expect"]["pagent"][-1]
+    assert [events[-1][path.rpartition(".")[2]] for path in wanted] == list(wanted.values())
 
 
 # --- S-b: between bytes and lines ----------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from scripted import Call, Model, Probe, Reply, bench, calling, kinds, of
 
 from agentwire.agent.guard import ROUNDS_WARNING, SAME_CALL_WARNING, FailureGuard
 from agentwire.agent.loop import NO_PROGRESS, STEP_LIMIT
-from agentwire.commands import Prompt, Steer
+from agentwire.commands import Prompt, Steer, Stop
 from agentwire.events import (
+    ApprovalRequested,
     CallCancelled,
     CallFinished,
     CallReady,
@@ -77,6 +78,17 @@ async def test_calls_of_the_one_more_step_are_not_run(tmp_path):
         last = b.session.history.messages()[-1]
         assert isinstance(last, ToolMessage)
         assert "no tools were offered" in last.text
+
+
+async def test_no_step_begins_after_a_stop(tmp_path):
+    async with bench(Model(calling("probe"), Reply("never")), tmp_path, tools=[Probe("probe")]) as b:
+        b.send(Prompt("go"))
+        await b.until(ApprovalRequested)
+        b.runner.host_gone()  # the question is settled, so the turn could go on
+        b.send(Stop())
+        await b.server.idle()
+        assert len(of(StepStarted, b.turn())) == 1
+        assert b.turn()[-1].outcome == "cancelled"
 
 
 # --- badly written calls --------------------------------------------------------------------------------------

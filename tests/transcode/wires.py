@@ -146,18 +146,19 @@ def unlisted(
     faults = []
     told, heard = counted(record.event for record in before), counted(item.event for item in after)
     listed = Counter[tuple[str, str]]()
-    gone = Counter[str]()
+    gone, absent = Counter[str](), Counter[str]()
     for entry, count in lost.items():
         listed[entry.event, entry.field] += count
         if not entry.field and entry.verdict in ("absent", "moved"):
             gone[entry.event] += count
+            absent[entry.event] += count if entry.verdict == "absent" else 0
     for name in {*told, *heard}:
         if heard[name] < told[name] - gone[name]:
             faults.append(f"{name}: {told[name]} told, {heard[name]} heard, {gone[name]} listed")
     were, are = values(record.event for record in before), values(item.event for item in after)
     for name, field in {*were, *are}:
         old, new = were.get((name, field), Counter()), are.get((name, field), Counter())
-        if heard[name] == told[name]:
+        if heard[name] == told[name] and not absent[name]:
             if old != new and not listed[name, field]:
                 faults.append(f"{name}.{field} differs and is not listed")
             if strict and old == new and listed[name, field] and not gone[name]:
