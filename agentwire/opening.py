@@ -60,10 +60,13 @@ def open_session(
     session_id: str | None = None,
     resume: str | None = None,
     fork: bool = False,
+    literal: bool = False,
     mcp: bool = False,
     ephemeral: bool = False,
 ) -> Session:
     """Open a session as the flags say; an ``ephemeral`` one keeps no journal, and if resumed only reads it.
+
+    ``literal``: an id to resume is a name like any, also if it is ``latest``.
 
     Raises :class:`~agentwire.provider.contract.ConfigError` for flags that do not go together and
     :class:`~agentwire.store.StoreError` for what the store refuses.
@@ -75,7 +78,7 @@ def open_session(
     opener = _Opener(store, settings, policy, provider, mcp)
     if resume is None:
         return opener.new(session_id, ephemeral)
-    source = store.latest(settings.workspace).id if resume == LATEST else resume
+    source = store.latest(settings.workspace).id if resume == LATEST and not literal else resume
     return opener.read_only(source, fork) if ephemeral else opener.resumed(source, fork)
 
 

@@ -28,8 +28,9 @@ class ServeOptions(Struct, omit_defaults=True):
     system_prompt: str = ""
     agents: dict[str, str] = {}
     """Agents that a prompt may name: system prompts by name."""
-    max_bad_calls: int = 0
-    """Badly written calls that are put back to the model in one turn before it is given up; 0: as the agent says."""
+    max_bad_calls: int | UnsetType = UNSET
+    """Badly written calls that are put back to the model in one turn before it is given up; unset: as the wire's
+    original does."""
     auto_approve: bool = False
     workspace: str = ""
     session_id: str | None = None
@@ -53,6 +54,8 @@ class ServeOptions(Struct, omit_defaults=True):
     provider_options: dict[str, Any] = {}
     provider_required: bool = False
     """A provider must be named by option or configuration; there is no default."""
+    config_fault: str = ""
+    """Why there is no configuration to name one, where a file of the original's was looked for."""
     extra: Config | None = None
     """Settings of the originals' own configuration files, under those of ``agentwire.toml``."""
     notices: tuple[str, ...] = ()

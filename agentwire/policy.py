@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from agentwire.events import Category
 
@@ -49,6 +49,8 @@ class Policy(Struct, frozen=True):
     delegates: bool = False
     """Subagents are started, steered, stopped and listed by four tools of their own and work beside the turn, instead
     of by one that waits for them."""
+    bad_calls: int | UnsetType = UNSET
+    """Badly written calls put back to the model in one turn before it is given up, where nobody says otherwise."""
     damaged_journal: Literal["refuse", "reset"] = "refuse"
     """A prompt that opens a session whose journal cannot be read: it is refused, or the journal is put aside, a new
     one begun, and a notice says so."""

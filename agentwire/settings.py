@@ -45,8 +45,8 @@ class SessionSettings(Struct, omit_defaults=True):
     """The host itself decides about calls of its tools: nobody is asked."""
     agents: dict[str, str] = {}
     """Agents that a prompt may name: instructions by name. The first is the default."""
-    max_bad_calls: int = 0
-    """Badly written calls put back to the model in one turn before it is given up; 0: as the agent says."""
+    max_bad_calls: int | UnsetType = UNSET
+    """Badly written calls put back to the model in one turn before it is given up; unset: as the agent says."""
     context_window: int = 0
     """Tokens that the model can read; 0: not known."""
 

@@ -100,7 +100,7 @@ class Setup:
         if not prompt.session or self.options.ephemeral:
             return self.open(OpenSession(id=name))
         try:
-            return self.resume(name)
+            return self._boot(OpenSession(), resume=name, literal=True)
         except SessionNotFound:
             return self.open(OpenSession(id=name))
         except JournalError as error:
@@ -181,7 +181,13 @@ class Setup:
     # --- how ---
 
     def _boot(
-        self, command: OpenSession, *, given_id: str | None = None, resume: str | None = None, fork: bool = False
+        self,
+        command: OpenSession,
+        *,
+        given_id: str | None = None,
+        resume: str | None = None,
+        fork: bool = False,
+        literal: bool = False,
     ) -> Boot:
         place = self._place(command.workspace)
         provider, model = self._provider(place.config, command.model)
@@ -194,6 +200,7 @@ class Setup:
             session_id=given_id,
             resume=resume,
             fork=fork,
+            literal=literal,
             mcp=bool(place.config.mcp_servers),
             ephemeral=command.ephemeral or self.options.ephemeral,
         )
@@ -234,7 +241,7 @@ class Setup:
         name = options.provider or own or config.provider
         name, model = self._serving(config, asked, name or ("" if options.provider_required else DEFAULT_PROVIDER))
         if not name:
-            raise ConfigError(NO_PROVIDER, "config_missing")
+            raise ConfigError(options.config_fault or NO_PROVIDER, "config_missing")
         provider = self._make(config, name, model or default)
         return provider, provider.model or model or default
 
@@ -319,7 +326,7 @@ class Setup:
             subagents=command.subagents,
             host_permissions=command.host_permissions,
             agents=options.agents,
-            max_bad_calls=options.max_bad_calls,
+            max_bad_calls=self.policy.bad_calls if options.max_bad_calls is UNSET else options.max_bad_calls,
             context_window=options.context_window or config.context_window,
         )
 

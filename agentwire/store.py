@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from agentwire.log.errors import JournalError, SessionExists, SessionInUse, SessionNotFound, StoreError, reason
+from agentwire.log.errors import BadSessionId, JournalError, SessionExists, SessionInUse, SessionNotFound, StoreError, reason
 from agentwire.log.journal import (
     HEADER_LIMIT,
     VERSION,
@@ -29,6 +29,7 @@ from agentwire.log.record import Record
 from agentwire.text import scrub
 
 __all__ = [
+    "BadSessionId",
     "JournalError",
     "SessionExists",
     "SessionInUse",
@@ -233,14 +234,14 @@ class SessionStore:
 
 def _file_name(session: str) -> str:
     if session in {"", ".", ".."}:
-        raise StoreError(f"'{session}' cannot be a session's id")
+        raise BadSessionId(f"'{session}' cannot be a session's id")
     try:
         plain = session.encode()
     except UnicodeEncodeError:
-        raise StoreError(f"'{scrub(session)}' cannot be a session's id: it is not text") from None
+        raise BadSessionId(f"'{scrub(session)}' cannot be a session's id: it is not text") from None
     name = _NOT_PLAIN.sub(lambda found: f"%{found[0][0]:02X}".encode(), plain).decode()
     if len(name) > _LONGEST_NAME:
-        raise StoreError(f"'{session[:20]}...' cannot be a session's id: it is too long")
+        raise BadSessionId(f"'{session[:20]}...' cannot be a session's id: it is too long")
     return name + _SUFFIX
 
 

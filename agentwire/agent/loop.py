@@ -226,13 +226,13 @@ class BadCalls:
         badly = [call for call in calls if call.malformed]
         self._steps += bool(badly)
         self._in_a_row = self._in_a_row + 1 if all(not call.ref.name for call in calls) else 0
-        if badly and 0 < self._bound >= self._steps:
+        if badly and self._bound is not UNSET and self._steps <= self._bound:
             names = ", ".join(repr(call.ref.name) for call in badly)
             self._turn.say(Notice(PUT_BACK.format(names=names), "warning"))
 
     def too_many(self) -> bool:
         """Whether the turn ends here; then it says so."""
-        if self._bound:
+        if self._bound is not UNSET:
             if self._steps > self._bound:
                 self._turn.limit = "bad_calls"
             return self._steps > self._bound

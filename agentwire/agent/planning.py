@@ -82,7 +82,7 @@ def plan(turn: Turn, ref: CallRef) -> PlannedCall:
     call = PlannedCall(ref, tool, arguments or {}, category)
     call.malformed = not ref.name or arguments is None
     why = "" if ref.name else MALFORMED_NAME
-    if arguments is None and turn.session.settings.max_bad_calls:
+    if arguments is None and turn.session.settings.max_bad_calls is not UNSET:
         why = why or MALFORMED_ARGUMENTS.format(name=ref.name)
     if not why and tool is not None and not ask_tool(tool, tool.available, False, context_for(turn, call)):
         why = UNAVAILABLE.format(name=ref.name)

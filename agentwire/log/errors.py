@@ -31,6 +31,10 @@ class StoreError(Exception):
         self.message = message
 
 
+class BadSessionId(StoreError):
+    """Something that cannot be a session's id."""
+
+
 class JournalError(StoreError):
     """A journal cannot be read: damaged, no journal at all, or written by a newer version."""
 

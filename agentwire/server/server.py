@@ -107,6 +107,8 @@ class Server:
         """No more commands are read, and no turn begins."""
         self._setup = setup
         self._attached = 0
+        self._looking = 0
+        self._looked = trio.Event()
 
     def add(self, runner: SessionRunner) -> None:
         """Take charge of a session."""
@@ -201,22 +203,30 @@ class Server:
     # --- the process ---
 
     def _doctor(self, command: Doctor, session: str, reply: Reply, peer: Peer | None) -> None:
-        self.nursery.start_soon(self._inspect, lambda setup: setup.checks(), reply)
+        self._start_looking(lambda setup: setup.checks(), reply)
 
     def _plan(self, command: Plan, session: str, reply: Reply, peer: Peer | None) -> None:
-        self.nursery.start_soon(self._inspect, lambda setup: setup.plan(), reply)
+        self._start_looking(lambda setup: setup.plan(), reply)
 
-    async def _inspect(self, look: Callable[[Setup], Any], reply: Reply) -> None:
+    def _start_looking(self, look: Callable[[Setup], Any], reply: Reply) -> None:
         """Look at the set-up, in a thread: it may read files and ask other programs."""
         if self._setup is None:
             return reply(refused("unsupported", "This server has no set-up to look at"))
+        self._looking += 1
+        return self.nursery.start_soon(self._look, look, self._setup, reply)
+
+    async def _look(self, look: Callable[[Setup], Any], setup: Setup, reply: Reply) -> None:
         try:
-            found = await trio.to_thread.run_sync(look, self._setup, abandon_on_cancel=True)
+            found = await trio.to_thread.run_sync(look, setup, abandon_on_cancel=True)
         except ConfigError as error:
             return reply(Outcome(Refusal("config", str(error), data=error.kind), NOW))
         except Exception as error:  # a foreign plugin, or a bug
             logger.exception("the set-up could not be looked at")
             return reply(refused("internal", f"{type(error).__name__}: {error}"))
+        finally:
+            self._looking -= 1
+            self._looked.set()
+            self._looked = trio.Event()
         return reply(Outcome(Done(found), NOW))
 
     def _shutdown(self, command: Shutdown, session: str, reply: Reply, peer: Peer | None) -> None:
@@ -300,12 +310,15 @@ class Server:
         await self._ended(left)
 
     async def idle(self) -> None:
-        """Wait until no turn runs."""
+        """Wait until no turn runs, and nobody waits to be told of the set-up."""
         await self._ended(list(self.sessions))
 
     async def _ended(self, runners: list[SessionRunner]) -> None:
         while turns := [runner.session.active for runner in runners if runner.session.active]:
             await turns[0].finished.wait()
+        with trio.move_on_after(SHUTDOWN_SECONDS):
+            while self._looking:
+                await self._looked.wait()
 
     async def shut_down(self) -> None:
         """Stop every turn, let every connection write what is due, and end."""

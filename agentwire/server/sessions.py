@@ -21,7 +21,7 @@ from agentwire.commands import (
 from agentwire.events import SessionClosed
 from agentwire.provider.contract import ConfigError
 from agentwire.server.runner import BUSY, SessionRunner, refused
-from agentwire.store import SessionInUse, SessionNotFound, StoreError
+from agentwire.store import BadSessionId, SessionInUse, SessionNotFound, StoreError
 
 if TYPE_CHECKING:
     from agentwire.setup import Boot, Setup
@@ -124,6 +124,8 @@ class Sessions:
             return refused("not_found", error.message)
         except SessionInUse as error:
             return refused("busy", error.message, retryable=True)
+        except BadSessionId as error:
+            return refused("bad_params", error.message)
         except StoreError as error:
             return refused("config", error.message)
         except Exception as error:  # a foreign plugin, or a bug: the host is told, the other sessions go on

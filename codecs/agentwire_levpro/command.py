@@ -102,7 +102,9 @@ def _configured(options: ServeOptions, named: str) -> ServeOptions:
         return serve_options(options, core)
     if not options.provider:
         click.echo(f"{NAME}: {problem}", err=True)
-    return replace(options, notices=(*options.notices, problem) if named else options.notices)
+    return replace(
+        options, notices=(*options.notices, problem) if named else options.notices, config_fault=problem
+    )
 
 
 def _is_trusted(directory: Path) -> bool:

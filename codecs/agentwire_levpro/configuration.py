@@ -301,7 +301,7 @@ def serve_options(given: ServeOptions, core: Core) -> ServeOptions:
         provider_options={**llama, **given.provider_options},
         model=given.model or (settings.get("model_name", "") if provider == LLAMA else ""),
         max_turns=steps if given.max_turns is UNSET and steps is not None else given.max_turns,
-        max_bad_calls=given.max_bad_calls or settings.get("max_parse_errors", 0),
+        max_bad_calls=settings.get("max_parse_errors", UNSET) if given.max_bad_calls is UNSET else given.max_bad_calls,
         agents=core.agents,
         allow=(*given.allow, *core.free),
         extra=Config(mcp_servers=core.servers),

@@ -17,6 +17,12 @@ from agentwire_levpro.decisions import LIMITS, PREVIEW_LIMIT
 
 T = TypeVar("T")
 
+ERROR_CODES: Final = ("provider_error", "tool_error", "config_error", "protocol_error", "internal_error")
+"""Kinds of failures that the bus tells apart."""
+
+SETUP_CODES: Final[tuple[wire.Code, ...]] = ("config_missing", "binary_missing", "model_missing", "model_plan_error")
+"""Codes for a set-up that is not in order (section "Error codes"), which the bus tells apart by kind."""
+
 FAILED: Final = bus.ErrorInfo("internal_error", "The chat failed.")
 """Why a turn failed that does not say so."""
 
@@ -29,6 +35,13 @@ def user_input(event: bus.TurnStarted) -> str:
 def failure(event: bus.TurnFinished) -> bus.ErrorInfo:
     """Why a turn failed."""
     return FAILED if isinstance(event.error, UnsetType) else event.error
+
+
+def told_error(code: str, message: str) -> bus.ErrorInfo:
+    """The failure that an error's code stands for."""
+    if code in SETUP_CODES:
+        return bus.ErrorInfo("config_error", message, kind=code)
+    return bus.ErrorInfo(code if code in ERROR_CODES else "internal_error", message)
 
 
 def abort_reason(event: bus.TurnFinished) -> str:

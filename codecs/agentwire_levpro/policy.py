@@ -18,6 +18,7 @@ POLICY: Final = Policy(
     on_eof="cancel",
     shows_subagents=False,
     damaged_journal="reset",
+    bad_calls=2,
 )
 """The wire cannot ask: what is not free runs if the chat says ``approve_execution``, else it is refused at once. Chats
 of one session wait for each other; the end of standard input cancels those that run; a history that cannot be read is

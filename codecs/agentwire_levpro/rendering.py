@@ -21,6 +21,7 @@ from agentwire_levpro.calls import Shown, StepCalls
 from agentwire_levpro.decisions import ABORT_WARNING, ENDS
 from agentwire_levpro.envelope import chunk_splice, error_line, event_head, event_line, result_line
 from agentwire_levpro.facts import (
+    SETUP_CODES,
     Warnings,
     abort_reason,
     duration,
@@ -185,8 +186,10 @@ class SessionLines:
             lines += chat.line(wire.LoopAbort(chat.step, abort_reason(event)))
         if how.code:
             self._warnings.end_turn()
-            message = CANCELLED if how.code == "cancelled" else failure(event).message
-            return lines + error_line(chat.request, how.code, message)
+            why = failure(event)
+            message = CANCELLED if how.code == "cancelled" else why.message
+            code = why.kind if how.code != "cancelled" and why.kind in SETUP_CODES else how.code
+            return lines + error_line(chat.request, code, message)
         warnings = self._warnings.take()
         if how.event == "loop_abort":
             warnings.append(ABORT_WARNING + abort_reason(event))

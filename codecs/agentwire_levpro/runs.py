@@ -13,15 +13,11 @@ from agentwire.codec.heard import Answered, Heard
 from agentwire.codec.jsontext import canonical_object
 from agentwire.commands import JsonId
 from agentwire_levpro.decisions import ABORT_WARNING, LIMITS, STATUSES
+from agentwire_levpro.facts import ERROR_CODES, SETUP_CODES, told_error
 from agentwire_levpro.reading import Message
 
 Said = list[Heard | Answered]
 """What a host makes of a line."""
-
-ERROR_CODES = ("provider_error", "tool_error", "config_error", "protocol_error", "internal_error")
-"""Kinds of failures that the bus tells apart."""
-
-SETUP_CODES = ("config_missing", "binary_missing", "model_missing", "model_plan_error")
 
 _LIMIT_OF = {reason: limit for limit, reason in LIMITS.items()}
 
@@ -166,10 +162,9 @@ class Run:
         if code == "cancelled":
             said += self._close_call("stopped")
             return [*said, self._finished("cancelled", "".join(self._text))]
-        if self._abort in ERROR_CODES:
+        if self._abort in ERROR_CODES and code not in SETUP_CODES:
             code = self._abort  # it tells more than the code, which is always the same
-        kind = "config_error" if code in SETUP_CODES else code
-        error = bus.ErrorInfo(kind if kind in ERROR_CODES else "internal_error", text)
+        error = told_error(code, text)
         said += self._close_call("crashed")
         return [*said, self._finished("failed", "".join(self._text), error)]
 

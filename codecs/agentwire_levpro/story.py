@@ -17,8 +17,17 @@ from agentwire.events import Event
 from agentwire.log.record import Record
 from agentwire_levpro.calls import Shown, StepCalls
 from agentwire_levpro.decisions import ENDS
-from agentwire_levpro.facts import Warnings, duration, failure, preview, retryable, user_input, warning
-from agentwire_levpro.runs import ERROR_CODES
+from agentwire_levpro.facts import (
+    SETUP_CODES,
+    Warnings,
+    duration,
+    failure,
+    preview,
+    retryable,
+    told_error,
+    user_input,
+    warning,
+)
 
 
 class Story:
@@ -137,7 +146,7 @@ class Story:
         error: Any = UNSET
         if event.outcome == "failed":
             why = failure(event)
-            error = bus.ErrorInfo(why.code if why.code in ERROR_CODES else "internal_error", why.message)
+            error = told_error(why.kind if why.kind in SETUP_CODES else why.code, why.message)
         return bus.TurnFinished(event.outcome, "".join(self.text), error=error, steps=self._steps)
 
 

@@ -24,7 +24,15 @@ from agentwire.log.record import Record
 from agentwire_jan.stream import codec_stream as codec
 from agentwire_jan.stream_agent import JanStreamAgent
 
-all_logs = logs(max_turns=2)
+
+def well_begun(records: list[Record]) -> list[Record]:
+    """The log without what subagents say before there is a step that could have started one."""
+    steps = (at for at, record in enumerate(records) if isinstance(record.event, bus.StepStarted))
+    first = next(steps, len(records))
+    return [record for at, record in enumerate(records) if at > first or not record.origin]
+
+
+all_logs = logs(max_turns=2).map(well_begun)
 
 
 class AnyView:

@@ -95,7 +95,7 @@ def test_a_file_that_says_nothing(tmp_path: Path) -> None:
     found = core(tmp_path, "# nothing\n")
     assert found == Core()
     options = serve_options(ServeOptions(), found)
-    assert (options.provider, options.max_turns, options.max_bad_calls) == ("llama", UNSET, 0)
+    assert (options.provider, options.max_turns, options.max_bad_calls) == ("llama", UNSET, UNSET)
 
 
 PLACES = [(name, place) for name, setting in SETTINGS.items() for place in setting.places]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +139,20 @@ def counted(events: Iterable[bus.Event]) -> Counter[str]:
     return Counter(tag(type(event)) for event in events)
 
 
+def elsewhere(fidelity: Fidelity) -> set[Declaration]:
+    """Entries of a table about events that do not arrive as such, but as others."""
+    entries = list(fidelity.declarations())
+    with_fields = {(entry.event, entry.when) for entry in entries if entry.field}
+    return {entry for entry in entries if entry.verdict == "moved" and (entry.event, entry.when) not in with_fields}
+
+
 def unlisted(
-    before: Sequence[Record], after: Sequence[Heard], lost: Mapping[Declaration, int], *, strict: bool = True
+    before: Sequence[Record],
+    after: Sequence[Heard],
+    lost: Mapping[Declaration, int],
+    *,
+    others: Container[Declaration] = (),
+    strict: bool = True,
 ) -> list[str]:
     """What is different after, and no entry says so; and what an entry says and is not so."""
     faults = []
@@ -151,7 +163,7 @@ def unlisted(
         listed[entry.event, entry.field] += count
         if not entry.field and entry.verdict in ("absent", "moved"):
             gone[entry.event] += count
-            absent[entry.event] += count if entry.verdict == "absent" else 0
+            absent[entry.event] += count if entry.verdict == "absent" or entry in others else 0
     for name in {*told, *heard}:
         if heard[name] < told[name] - gone[name]:
             faults.append(f"{name}: {told[name]} told, {heard[name]} heard, {gone[name]} listed")
@@ -168,19 +180,34 @@ def unlisted(
     return faults
 
 
-def faults(codec: Codec, fidelity: Fidelity, logs: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Where a table's account of a passage is not what really became of the logs."""
-    stream, writer = rendered(codec, logs)
-    host_hears = hear(codec, stream)
-    lost, passages = account(fidelity, writer.logs)
-    found = []
-    heard = counted(item.event for item in host_hears)
-    for name, passage in passages.items():
-        if passage.heard != heard[name]:
-            found.append(f"{name}: {passage.heard} said to arrive, {heard[name]} did")
-    found += [f"{name}: arrives unannounced" for name in heard if name not in passages]
-    expected = [item for session, records in writer.logs.items() for item in fidelity.surviving(records, session)]
-    if len(writer.logs) <= 1 and [item.event for item in expected] != [item.event for item in host_hears]:
-        found.append("what arrives is not what survives")
-    before = [record for records in writer.logs.values() for record in records]
-    return found + unlisted(before, host_hears, lost)
+class Crossing:
+    """Logs written on a wire, and what a host really hears of them."""
+
+    def __init__(self, codec: Codec, logs: Mapping[str, Sequence[Record]]) -> None:
+        stream, writer = rendered(codec, logs)
+        self.logs = writer.logs
+        self.heard = hear(codec, stream)
+
+    def losses(self, fidelity: Fidelity) -> list[Counter[Declaration]]:
+        return [fidelity.losses(records) for records in self.logs.values()]
+
+    def faults(self, fidelity: Fidelity) -> list[str]:
+        """Where a table's account is not what really became of the logs."""
+        lost, passages = account(fidelity, self.logs)
+        heard = counted(item.event for item in self.heard)
+        found = [
+            f"{name}: {passage.heard} said to arrive, {heard[name]} did"
+            for name, passage in passages.items()
+            if passage.heard != heard[name]
+        ]
+        found += [f"{name}: arrives unannounced" for name in heard if name not in passages]
+        survive = [item for session, records in self.logs.items() for item in fidelity.surviving(records, session)]
+        if len(self.logs) <= 1 and [item.event for item in survive] != [item.event for item in self.heard]:
+            found.append("what arrives is not what survives")
+        before = [record for records in self.logs.values() for record in records]
+        return found + unlisted(before, self.heard, lost, others=elsewhere(fidelity))
+
+
+def faults(codec: Codec, logs: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Where a report on these logs would say something else than what really becomes of them."""
+    return Crossing(codec, logs).faults(codec.fidelity())
