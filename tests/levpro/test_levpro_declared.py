@@ -30,6 +30,7 @@ def test_the_policy() -> None:
     assert codec.policy == Policy(
         name="levpro", calls="sequential", can_ask=False, free=frozenset({"info"}), always_covers="none",
         empty_answer="end", step_limit="abort", when_busy="queue", on_eof="cancel", damaged_journal="reset",
+        bad_calls=2,
     )  # fmt: skip
 
 

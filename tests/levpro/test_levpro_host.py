@@ -327,7 +327,10 @@ MISSING: dict[str, tuple[list[Line], list[bus.Event]]] = {
     ),
     "the set-up, found out late": (
         [event("run_start"), error("model_plan_error")],
-        [bus.TurnStarted("c", "c"), bus.TurnFinished("failed", error=bus.ErrorInfo("config_error", "m"))],
+        [
+            bus.TurnStarted("c", "c"),
+            bus.TurnFinished("failed", error=bus.ErrorInfo("config_error", "m", kind="model_plan_error")),
+        ],
     ),
 }  # fmt: skip
 
