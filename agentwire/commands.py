@@ -157,9 +157,10 @@ class ForkSession(Command):
 
 
 class ArchiveSession(Command):
-    """Close a session; its journal stays."""
+    """Close a session; its journal stays, unless ``remove`` says otherwise: then a stored one will do, too."""
 
     session: str
+    remove: bool = False
 
 
 class GetHistory(Command):

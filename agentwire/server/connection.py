@@ -110,6 +110,8 @@ class Connection:
         """Show a session to the host, from after record ``after`` or from its head."""
         if session.id not in self.outbox.follows:
             self.outbox.follow(session, after=after)
+            if self._single:
+                self._make_own(session.id)
             self._wake()
 
     def end(self) -> None:
@@ -166,7 +168,7 @@ class Connection:
     def _make_own(self, session: str) -> None:
         """Commands that name no session mean this one from now on; the one before is shown to its end and left."""
         for name, follow in self.outbox.follows.items():
-            follow.leaving = follow.leaving or (self._single and name != session)
+            follow.leaving = self._single and name != session
         self._session = session
 
     def _reply(self, request: Request, session: str, outcome: Outcome) -> None:

@@ -17,6 +17,7 @@ from agentwire.commands import (
     Prompt,
     Refusal,
     ResumeSession,
+    SessionState,
 )
 from agentwire.events import SessionClosed
 from agentwire.provider.contract import ConfigError
@@ -85,9 +86,14 @@ class Sessions:
         return runner
 
     def archive(self, command: ArchiveSession) -> Outcome:
-        """Close a session; its journal stays. The outcome's value is what :meth:`list` gives then, stored ones too."""
+        """Close a session; its journal stays, or goes too.
+
+        After a removal the outcome's value is what :meth:`list` gives then, stored ones too.
+        """
         runner = self.get(command.session)
         if runner is None:
+            if command.remove and self._setup is not None:
+                return self._remove(command.session, NOW)
             return self.unknown(command.session)
         session = runner.session
         if session.active is not None:
@@ -98,8 +104,26 @@ class Sessions:
         session.log.close()  # another process may take it up; what is unread can still be read
         runner.mcp.close()
         del self._runners[command.session]
+        if command.remove and self._setup is not None and not session.ephemeral:
+            return self._remove(command.session, after)
+        return Outcome(Done(self._left() if command.remove else None), after)
+
+    def _remove(self, session: str, after: int) -> Outcome:
+        """Remove a stored session that is not open here."""
+        try:
+            self._setup.store.remove(session)  # type: ignore[union-attr]  # asked for before
+        except SessionNotFound as error:
+            return refused("not_found", error.message)
+        except SessionInUse as error:
+            return refused("busy", error.message, retryable=True)
+        except StoreError as error:
+            return refused("config", error.message)
+        return Outcome(Done(self._left()), after)
+
+    def _left(self) -> list[SessionState] | None:
+        """The sessions there are now, stored ones too."""
         left = self.list(ListSessions(stored=True)).result
-        return Outcome(Done(left.value if isinstance(left, Done) else None), after)
+        return left.value if isinstance(left, Done) else None
 
     def list(self, command: ListSessions) -> Outcome:
         """The sessions of this process, and (``stored``) those that have a journal beside."""

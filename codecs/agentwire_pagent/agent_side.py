@@ -43,16 +43,21 @@ class PagentAgent:
             return None
         kind = request.command.__class__
         if kind is Prompt:
-            return self._prompt(request)
+            return self._prompt(request, view)
         if kind is ResumeSession:
             return self._resume(request)
         self._stopping = self._stopping or kind is Stop
         return request
 
-    def _prompt(self, request: Request) -> Request:
-        """An input after a cancel is not one during a run, although that may still be ending: it begins the next."""
-        if self._stopping and isinstance(request.command, Prompt):
-            request.command.when_busy = "queue"
+    def _prompt(self, request: Request, view: View) -> Request:
+        """An input after a cancel is not one during a run, although that may still be ending: it begins the next.
+
+        One after the thread that was shown is deleted opens a new one.
+        """
+        command, own = request.command, self._own().id
+        if isinstance(command, Prompt):
+            command.when_busy = "queue" if self._stopping else ""
+            command.open = bool(own) and not view.has_session(own)
         self._stopping = False
         return request
 

@@ -91,6 +91,11 @@ def _history(asked: wire.History, value: Any, own: Thread) -> list[Answer]:
     return [("HistoryReplay", replay(own.id, own.workspace, messages, snapshot(*own.spent)))]
 
 
+def _reset(asked: wire.Reset, value: Any, own: Thread) -> list[Answer]:
+    """The new thread, which is empty."""
+    return [("HistoryReplay", replay(value.id, value.workspace, ()))] if isinstance(value, SessionState) else []
+
+
 def _resume(value: Any, own: Thread, resumed: Thread) -> list[Answer]:
     """The messages of the session that was taken up; ``value`` is the session, or its messages if it was there."""
     if not isinstance(value, SessionState):
@@ -164,6 +169,7 @@ def _config(asked: wire.GetConfig, value: Any, own: Thread) -> list[Answer]:
 _ANSWERS: Final[dict[type[Any], Callable[[Any, Any, Thread], list[Answer]]]] = {
     wire.Commands: _commands,
     wire.History: _history,
+    wire.Reset: _reset,
     wire.ListThreads: _threads,
     wire.DeleteThread: _deleted,
     wire.GetThreadMeta: _thread_meta,

@@ -27,7 +27,8 @@ logger: Final = logging.getLogger("agentwire.pagent")
 
 _DECODER: Final[LineDecoder[wire.HostCommand]] = LineDecoder(wire.HostCommand)
 
-BUSY: Final = "A run is under way; another thread can be taken up after its end."
+BUSY: Final = "A run is under way; another thread can be shown after its end."
+_BETWEEN_RUNS: Final = frozenset((wire.Resume, wire.Reset))
 
 
 def read(line: bytes | LineFault, view: View) -> Request | None:
@@ -43,7 +44,7 @@ def read(line: bytes | LineFault, view: View) -> Request | None:
     if made is None:
         return None
     # The token is the line itself: it tells what an answer is about.
-    if command.__class__ is wire.Resume and view.turn_active():
+    if command.__class__ in _BETWEEN_RUNS and view.turn_active():
         return Request(None, Refusal("busy", BUSY, retryable=True), command)
     return Request(made, None, command)
 
@@ -104,11 +105,11 @@ _TO_BUS: Final[dict[type[Any], Callable[[Any], Command | None]]] = {
     wire.Cancel: lambda command: bus.Stop(),
     wire.Permit: lambda command: bus.Approve(command.tool_call_id),
     wire.Deny: lambda command: bus.Deny(command.tool_call_id, "", command.reason or ""),
-    wire.Reset: lambda command: bus.ResetSession(""),
+    wire.Reset: lambda command: bus.OpenSession(),
     wire.Resume: lambda command: bus.ResumeSession(command.thread_id),
     wire.History: lambda command: bus.GetHistory(),
     wire.ListThreads: lambda command: bus.ListSessions(stored=True),
-    wire.DeleteThread: lambda command: bus.ArchiveSession(command.thread_id),
+    wire.DeleteThread: lambda command: bus.ArchiveSession(command.thread_id, remove=True),
     wire.GetThreadMeta: lambda command: bus.ListSessions(stored=True),
     wire.Commands: lambda command: _PING,
     wire.GetCapabilities: lambda command: bus.GetHostTools(""),

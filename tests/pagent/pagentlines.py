@@ -20,7 +20,7 @@ class NoView:
     """Nothing is open, nothing runs, and only a thread that is to be taken up makes this wire look whether it does."""
 
     def has_session(self, session: str) -> bool:
-        raise AssertionError
+        return True
 
     def turn_active(self, session: str = "") -> bool:
         assert not session

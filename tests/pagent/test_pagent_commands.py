@@ -34,10 +34,10 @@ ASKED: dict[str, tuple[dict[str, Any], Command]] = {
     "deny": ({"cmd": "deny", "tool_call_id": "c", "reason": "no way"}, commands.Deny("c", "", "no way")),
     "deny without reason": ({"cmd": "deny", "tool_call_id": "c"}, commands.Deny("c")),
     "deny, null reason": ({"cmd": "deny", "tool_call_id": "c", "reason": None}, commands.Deny("c")),
-    "reset": ({"cmd": "reset", "project_path": "/x", "backend": "local"}, commands.ResetSession("")),
+    "reset": ({"cmd": "reset", "project_path": "/x", "backend": "local"}, commands.OpenSession()),
     "resume": ({"cmd": "resume", "thread_id": "t"}, commands.ResumeSession("t")),
     "list_threads": ({"cmd": "list_threads"}, commands.ListSessions(stored=True)),
-    "delete_thread": ({"cmd": "delete_thread", "thread_id": "t"}, commands.ArchiveSession("t")),
+    "delete_thread": ({"cmd": "delete_thread", "thread_id": "t"}, commands.ArchiveSession("t", remove=True)),
     "thread_meta": ({"cmd": "thread_meta", "thread_id": "t"}, commands.ListSessions(stored=True)),
     "commands": ({"cmd": "commands"}, commands.Ping()),
     "capabilities": ({"cmd": "capabilities"}, commands.GetHostTools("")),
@@ -338,12 +338,13 @@ def test_v4_threads_taken_up_without_waiting() -> None:
 
 
 @both
-def test_no_thread_is_taken_up_while_a_run_is_under_way(dialect: Codec) -> None:
-    request = dialect.agent().receive(b'{"cmd": "resume", "thread_id": "t"}', Running())
-    assert request is not None
-    assert request.command is None
-    assert request.refusal is not None
-    assert (request.refusal.code, request.refusal.retryable) == ("busy", True)
+def test_no_other_thread_is_shown_while_a_run_is_under_way(dialect: Codec) -> None:
+    for line in (b'{"cmd": "resume", "thread_id": "t"}', b'{"cmd": "reset"}'):
+        request = dialect.agent().receive(line, Running())
+        assert request is not None
+        assert request.command is None
+        assert request.refusal is not None
+        assert (request.refusal.code, request.refusal.retryable) == ("busy", True)
 
 
 # --- the set-up ----------------------------------------------------------------------------------------------

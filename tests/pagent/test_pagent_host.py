@@ -124,7 +124,9 @@ def test_our_agent_reads_what_is_sent(dialect: Codec) -> None:
         (line,) = Framer(dialect.max_line).feed(bytes(out))
         request = side.receive(line, NoView())
         assert request is not None
-        assert type(request.command) is type(command)
+        # A peer's reset begins another thread: what the model remembers of the one before is not cleared.
+        wanted = commands.OpenSession if isinstance(command, commands.ResetSession) else type(command)
+        assert type(request.command) is wanted
 
 
 @both

@@ -108,7 +108,9 @@ async def test_a_thread_that_is_not_there_or_cannot_be_taken_up_now(serve: Pagen
     assert any(word.startswith("resume failed: ") for word in agent.words)
 
 
-async def test_threads_are_listed_and_one_that_is_open_is_deleted(serve: PagentLauncher, model: ModelService) -> None:
+async def test_threads_are_listed_and_deleted_and_an_input_begins_a_new_one(
+    serve: PagentLauncher, model: ModelService
+) -> None:
     model.script("one", "two")
     agent = await serve("--session-id", "first")
     await say(agent, "hi")
@@ -126,19 +128,34 @@ async def test_threads_are_listed_and_one_that_is_open_is_deleted(serve: PagentL
     await agent.expect("HistoryReplay", thread_id="", messages=[])
     listed = await agent.expect("ThreadList")
     assert listed["threads"] == [{"id": "first", **thread}]
-    await agent.send({"cmd": "resume", "thread_id": "first"})
-    await agent.until("CurrentThread", thread_id="first")
-    await agent.fence()
+    model.script("in a new one")
+    await agent.send({"cmd": "user", "text": "who is there"}, {"cmd": "delete_thread", "thread_id": "first"})
+    new = (await agent.until("CurrentThread"))[-1]["thread_id"]
+    assert new not in ("first", "second")
+    await agent.run()
+    assert model.requests[-1].texts("user") == ["who is there"]
+    listed = find(agent.events, "ThreadList")[-1]
+    assert listed["threads"] == [{"id": new, **thread}]
+    await agent.send({"cmd": "delete_thread", "thread_id": "first"})
+    await agent.expect("Error", where="delete_thread")
+    assert [path.name for path in (serve.data / "sessions").iterdir()] == [f"{new}.jsonl"]
 
 
-async def test_a_cleared_thread_and_the_tools(serve: PagentLauncher, model: ModelService) -> None:
+async def test_a_new_thread_and_the_tools(serve: PagentLauncher, model: ModelService) -> None:
+    """What was said before a reset stays in the thread in which it was said."""
     model.script("one", "two")
-    agent = await serve()
+    agent = await serve("--session-id", "before")
     await say(agent, "hi")
-    await agent.send({"cmd": "reset"})
-    await agent.expect("HistoryReplay", messages=[])
-    await say(agent, "again")
+    await agent.send({"cmd": "reset"}, {"cmd": "user", "text": "again"})
+    replay = await agent.expect("HistoryReplay", messages=[])
+    assert replay["thread_id"] != "before"
+    await agent.expect("CurrentThread", thread_id=replay["thread_id"])
+    await agent.run()
     assert model.requests[-1].texts("user") == ["again"]
+    await agent.send({"cmd": "resume", "thread_id": "before"})
+    await agent.expect("CurrentThread", thread_id="before")
+    replay = await agent.expect("HistoryReplay", thread_id="before")
+    assert [item["text"] for item in replay["messages"]] == ["hi", "one"]
     await agent.send({"cmd": "capabilities"})
     told = await agent.expect("Capabilities", skills=[])
     assert [tool["name"] for tool in told["tools"]] == model.requests[-1].tools

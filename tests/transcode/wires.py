@@ -139,6 +139,15 @@ def counted(events: Iterable[bus.Event]) -> Counter[str]:
     return Counter(tag(type(event)) for event in events)
 
 
+class Told:
+    """Events, counted by kind, and the values of their fields."""
+
+    def __init__(self, events: Iterable[bus.Event]) -> None:
+        told = list(events)
+        self.kinds = counted(told)
+        self.values = values(told)
+
+
 def elsewhere(fidelity: Fidelity) -> set[Declaration]:
     """Entries of a table about events that do not arrive as such, but as others."""
     entries = list(fidelity.declarations())
@@ -147,16 +156,17 @@ def elsewhere(fidelity: Fidelity) -> set[Declaration]:
 
 
 def unlisted(
-    before: Sequence[Record],
-    after: Sequence[Heard],
+    before: Told,
+    after: Told,
     lost: Mapping[Declaration, int],
     *,
     others: Container[Declaration] = (),
     strict: bool = True,
 ) -> list[str]:
-    """What is different after, and no entry says so; and what an entry says and is not so."""
+    """What is different after, and no entry says so; and what an entry says and is not so. Each begins with what it is
+    about: an event's tag, or that and a field."""
     faults = []
-    told, heard = counted(record.event for record in before), counted(item.event for item in after)
+    told, heard = before.kinds, after.kinds
     listed = Counter[tuple[str, str]]()
     gone, absent = Counter[str](), Counter[str]()
     for entry, count in lost.items():
@@ -167,7 +177,7 @@ def unlisted(
     for name in {*told, *heard}:
         if heard[name] < told[name] - gone[name]:
             faults.append(f"{name}: {told[name]} told, {heard[name]} heard, {gone[name]} listed")
-    were, are = values(record.event for record in before), values(item.event for item in after)
+    were, are = before.values, after.values
     for name, field in {*were, *are}:
         old, new = were.get((name, field), Counter()), are.get((name, field), Counter())
         if heard[name] == told[name] and not absent[name]:
@@ -186,7 +196,9 @@ class Crossing:
     def __init__(self, codec: Codec, logs: Mapping[str, Sequence[Record]]) -> None:
         stream, writer = rendered(codec, logs)
         self.logs = writer.logs
-        self.heard = hear(codec, stream)
+        self.heard = [item.event for item in hear(codec, stream)]
+        self.before = Told(record.event for records in self.logs.values() for record in records)
+        self.after = Told(self.heard)
 
     def losses(self, fidelity: Fidelity) -> list[Counter[Declaration]]:
         return [fidelity.losses(records) for records in self.logs.values()]
@@ -194,7 +206,7 @@ class Crossing:
     def faults(self, fidelity: Fidelity) -> list[str]:
         """Where a table's account is not what really became of the logs."""
         lost, passages = account(fidelity, self.logs)
-        heard = counted(item.event for item in self.heard)
+        heard = self.after.kinds
         found = [
             f"{name}: {passage.heard} said to arrive, {heard[name]} did"
             for name, passage in passages.items()
@@ -202,10 +214,9 @@ class Crossing:
         ]
         found += [f"{name}: arrives unannounced" for name in heard if name not in passages]
         survive = [item for session, records in self.logs.items() for item in fidelity.surviving(records, session)]
-        if len(self.logs) <= 1 and [item.event for item in survive] != [item.event for item in self.heard]:
+        if len(self.logs) <= 1 and [item.event for item in survive] != self.heard:
             found.append("what arrives is not what survives")
-        before = [record for records in self.logs.values() for record in records]
-        return found + unlisted(before, self.heard, lost, others=elsewhere(fidelity))
+        return found + unlisted(self.before, self.after, lost, others=elsewhere(fidelity))
 
 
 def faults(codec: Codec, logs: Mapping[str, Sequence[Record]]) -> list[str]:
