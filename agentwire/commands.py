@@ -147,6 +147,9 @@ class ResumeSession(Command):
 
     id: str
     workspace: str = ""
+    tools: list[HostTool] = []
+    host_permissions: bool = False
+    """The host itself decides about calls of its tools: nobody is asked."""
 
 
 class ForkSession(Command):

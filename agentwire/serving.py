@@ -70,7 +70,7 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[
     except ConfigError as error:
         return _fatal(pipes, side, str(error))
     try:
-        return _open_and_run(agent, options, codec, side, pipes, stopping)
+        return _open_and_run(agent, options, codec, side, pipes, stopping, recorder)
     finally:
         if recorder is not None:
             recorder.close()
@@ -96,9 +96,12 @@ def _open_and_run(
     side: AgentSide,
     pipes: StdioPipes,
     stopping: list[signal.Signals],
+    recorder: Recorder | None,
 ) -> int:
     try:
         setup = Setup(options, codec.policy, agent)
+        if recorder is not None:
+            _witness(setup, recorder)
         boot = setup.at_start() if codec.sessions == "one" else None
     except (ConfigError, StoreError) as error:
         return _fatal(pipes, side, str(error))
@@ -109,6 +112,14 @@ def _open_and_run(
     if boot is not None and not _greet(boot, outbox, pipes):
         return 0
     return _run(setup, boot, codec, outbox, pipes, stopping)
+
+
+def _witness(setup: Setup, recorder: Recorder) -> None:
+    """Record what models and tools give, beside the wire."""
+    from agentwire.agent.witness import Witness
+
+    setup.witness = Witness(recorder)
+    setup.witness.begins(setup.described())
 
 
 def _check_options(codec: Codec, given: dict[str, Any]) -> None:

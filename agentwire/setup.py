@@ -10,23 +10,26 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, to_builtins
 
 from agentwire import registry
-from agentwire.commands import Check, ForkSession, OpenSession, Prompt, SessionState
+from agentwire.commands import Check, ForkSession, OpenSession, Prompt, ResumeSession, SessionState
 from agentwire.config import Config, Loaded, combine, load
 from agentwire.events import Notice
 from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
 from agentwire.opening import fork_session, open_session
 from agentwire.options import ServeOptions
 from agentwire.policy import Policy
-from agentwire.provider.contract import ConfigError, Provider, ProviderSettings
+from agentwire.provider.contract import ConfigError, Provider, ProviderPlugin, ProviderSettings
 from agentwire.session import Session
 from agentwire.settings import COMPACTION_LEVELS, SessionSettings
 from agentwire.store import JournalError, SessionNotFound, SessionStore, StoreError, new_session_id
 from agentwire.tools.secret_variables import hide
+
+if TYPE_CHECKING:
+    from agentwire.agent.witness import Witness
 
 logger = logging.getLogger("agentwire.setup")
 
@@ -47,7 +50,7 @@ class Boot(Struct):
     mcp_specs: list[McpServerSpec]
 
 
-class _Place(Struct):
+class Place(Struct):
     """A workspace with its configuration."""
 
     workspace: Path
@@ -72,7 +75,22 @@ class Setup:
         self.store = SessionStore.default(os.environ)
         self.providers: dict[str, Provider] = {}
         """Those made so far; sessions with the same settings share one."""
+        self.witness: Witness | None = None
+        """Records what providers and tools give, if that is wanted."""
         self._told: set[str] = set()
+
+    def described(self) -> dict[str, Any]:
+        """What decides how sessions behave, without secrets: options, and configuration for the usual workspace."""
+        from agentwire.agent.witness import without_secrets
+
+        agent = "" if self.agent is None else f"{type(self.agent).__module__}.{type(self.agent).__qualname__}"
+        about = {"options": without_secrets(to_builtins(self.options)), "agent": agent}
+        try:
+            place = self._place("")
+        except ConfigError:  # whoever opens a session is told
+            return about
+        config = without_secrets(to_builtins(place.config))
+        return {**about, "config": config, "workspace": str(place.workspace), "notice": place.notice}
 
     # --- sessions ---
 
@@ -90,9 +108,10 @@ class Setup:
         """Open a new session as a command asks for it."""
         return self._boot(command, given_id=command.id or None)
 
-    def resume(self, session: str, workspace: str = "") -> Boot:
+    def resume(self, command: ResumeSession) -> Boot:
         """Take up a stored session; ``latest``: the newest created in the workspace."""
-        return self._boot(OpenSession(workspace=workspace), resume=session)
+        how = OpenSession(workspace=command.workspace, host_permissions=command.host_permissions)
+        return self._boot(how, resume=command.id)
 
     def take_up(self, prompt: Prompt) -> Boot:
         """Open the session that a prompt names: stored if there is one of that name, else a new one."""
@@ -211,11 +230,11 @@ class Setup:
             session.append(Notice(text, "warning"))
         return Boot(session, self.agent, specs)
 
-    def _place(self, given: str) -> _Place:
+    def _place(self, given: str) -> Place:
         workspace = _workspace(given or self.options.workspace)
         loaded: Loaded = load(workspace, os.environ, trust=self.options.trust_workspace)
         config = loaded.config if self.options.extra is None else combine(self.options.extra, loaded.config)
-        return _Place(workspace, config, loaded.notice)
+        return Place(workspace, config, loaded.notice)
 
     @staticmethod
     def _mcp_specs(config: Config) -> tuple[list[McpServerSpec], list[str]]:
@@ -229,6 +248,13 @@ class Setup:
         return specs, problems
 
     def _provider(self, config: Config, asked: str) -> tuple[Provider | None, str]:
+        """The provider for a model that a host asked for, watched if that is wanted, and the model's name."""
+        provider, model = self._chosen(config, asked)
+        if provider is not None and self.witness is not None:
+            provider = self.witness.provider(provider, asked, model)
+        return provider, model
+
+    def _chosen(self, config: Config, asked: str) -> tuple[Provider | None, str]:
         """The provider for a model that a host asked for (``""``: the default one), and the model's name."""
         agent, options = self.agent, self.options
         own = getattr(agent, "provider", None)
@@ -267,6 +293,7 @@ class Setup:
         options = self.options
         quirks = dict(config.providers.get(name, {}))
         quirks.pop("models", None)
+        kind = str(quirks.pop("provider", "")) or name  # an entry of the user's own may say of which kind it is
         configured_url, configured_key = str(quirks.pop("base_url", "")), str(quirks.pop("api_key", ""))
         main = name == (options.provider or config.provider or name)  # whom the options are meant for
         base_url = (options.base_url if main else "") or configured_url
@@ -278,18 +305,23 @@ class Setup:
         provider = self.providers.get(key)
         if provider is None:
             try:
-                plugin = registry.load_provider(name)
+                plugin = registry.load_provider(kind)
             except registry.UnknownName as error:
                 raise ConfigError(str(error)) from None
             hide(plugin.secrets)
             provider = self.providers[key] = plugin.create(
                 ProviderSettings(
-                    model=model, base_url=base_url, api_key=api_key, environ=os.environ, options=quirks, **limits
+                    model=model,
+                    base_url=base_url,
+                    api_key=api_key,
+                    environ=_environ(plugin, foreign=kind != name and bool(base_url)),
+                    options=quirks,
+                    **limits,
                 )
             )
         return provider
 
-    def _settings(self, place: _Place, command: OpenSession, provider: Provider | None, model: str) -> SessionSettings:
+    def _settings(self, place: Place, command: OpenSession, provider: Provider | None, model: str) -> SessionSettings:
         options, config = self.options, place.config
         thinking = options.thinking or config.thinking
         if thinking not in ("", "enabled", "disabled"):
@@ -338,6 +370,12 @@ def _check_agent(agent: Any) -> None:
         as_run(agent)
     except TypeError as error:
         raise ConfigError(str(error)) from None
+
+
+def _environ(plugin: ProviderPlugin, *, foreign: bool) -> dict[str, str]:
+    """The environment as a provider sees it; without its keys, if they would go to somebody else's address."""
+    hidden = {name.upper() for name in plugin.secrets} if foreign else set()
+    return {name: value for name, value in os.environ.items() if name.upper() not in hidden}
 
 
 def _workspace(given: str) -> Path:

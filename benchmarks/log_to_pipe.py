@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -71,7 +70,7 @@ def _ours(new_log: Callable[[], SessionLog], texts: list[str]) -> float:
         with reader() as host:
             async with connected(session, host.fd) as cursor:
                 began = perf_counter()
-                await produce(partial(session.log.append, turn=1), texts, cursor)
+                await produce(session.log, texts, cursor)
             (count,) = host.report()
             spent = perf_counter() - began
         return _checked(spent, count - LINES_BEFORE, texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -108,11 +108,11 @@ async def connected(session: Session, fd: int) -> AsyncIterator[Cursor]:
         follow.cursor.close()
 
 
-async def produce(say: Callable[[TextDelta], object], texts: list[str], cursor: Cursor) -> None:
-    """Say every text, as fast as the connection takes it."""
+async def produce(log: SessionLog, texts: list[str], cursor: Cursor) -> None:
+    """Say every text in turn 1, as fast as the connection takes it."""
     for start in range(0, len(texts), IN_FLIGHT):
         for text in texts[start : start + IN_FLIGHT]:
-            say(TextDelta(text))
+            log.append(TextDelta(text), 1)
         await trio.lowlevel.checkpoint()
         while cursor.behind:
             await trio.lowlevel.checkpoint()

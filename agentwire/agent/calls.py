@@ -66,14 +66,16 @@ def _checked(result: object) -> ToolResult:
 class CallBatch:
     """The calls of one step on their way from planned to done."""
 
-    __slots__ = ("_all_done", "_calls", "_group", "_nursery", "_results_last", "_turn")
+    __slots__ = ("_calls", "_group", "_nursery", "_results_last", "_stirred", "_turn")
 
     def __init__(self, turn: Turn, calls: Sequence[PlannedCall]) -> None:
         self._turn = turn
         self._calls = list(calls)
         self._group: list[PlannedCall] = []
         self._nursery: trio.Nursery | None = None
-        self._all_done = trio.Event()
+        """What calls run in; None while nothing runs."""
+        self._stirred = trio.Event()
+        """Set when the first call of the group can run, and when all are done."""
         self._results_last = turn.session.policy.calls == "reads_together"
 
     async def run(self) -> None:
@@ -98,13 +100,30 @@ class CallBatch:
         if not calls:
             return
         self._group = calls
-        self._all_done = trio.Event()
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
+        self._stirred = trio.Event()
+        coming = iter(calls)
+        for call in coming:
+            await self._judge(call)
+            if self._stirred.is_set():
+                break
+        else:
+            # A person's answer may take hours, and thousands of sessions may wait for one: without a nursery.
+            await self._stirred.wait()
+        if self._is_done():
+            return
+        self._stirred = trio.Event()
+        async with trio.open_nursery() as self._nursery:
             for call in calls:
+                if call.state == "running":
+                    self._nursery.start_soon(self._run, call)
+            for call in coming:
                 await self._judge(call)
             self._start_what_can()
-            await self._all_done.wait()
+            await self._stirred.wait()
+        self._nursery = None
+
+    def _is_done(self) -> bool:
+        return all(call.state == "done" for call in self._group)
 
     # --- judging ---
 
@@ -228,8 +247,9 @@ class CallBatch:
             call.state = "running"
             self._turn.say(CallRunning(call.ref.call_id, call.ref.name))
             if self._nursery is None:
-                raise RuntimeError("a call was approved outside its step")
-            self._nursery.start_soon(self._run, call)
+                self._stirred.set()
+            else:
+                self._nursery.start_soon(self._run, call)
 
     async def _run(self, call: PlannedCall) -> None:
         # Whoever else was approved in the same breath is shown as running before any result.
@@ -297,7 +317,7 @@ class CallBatch:
 
     def _close(self, call: PlannedCall) -> None:
         call.state = "done"
-        if all(other.state == "done" for other in self._group):
-            self._all_done.set()
+        if self._is_done():
+            self._stirred.set()
         else:
             self._start_what_can()

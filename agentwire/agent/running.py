@@ -50,9 +50,13 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
     try:
         with turn.scope:
             await ready()
-            async with trio.open_nursery() as turn.helpers:
-                await _obey(run, turn)
-                turn.helpers.cancel_scope.cancel()
+            turn.nursery = trio.lowlevel.current_task().parent_nursery
+            try:
+                await run(turn)
+            except* SystemExit as left:
+                raise RuntimeError("the agent called exit()") from left
+            finally:
+                await turn.end_helpers()
             turn.close_step()
     except Exception as error:  # whatever an agent raises ends its turn, not the server
         logger.exception("the agent failed")
@@ -67,13 +71,6 @@ async def run_turn(turn: Turn, run: Run, ready: Callable[[], Awaitable[None]]) -
             await sync(turn.session.log)
         if turn.session.active is None:
             turn.session.log.trim()  # at rest a session keeps no records in memory; they are in the journal
-
-
-async def _obey(run: Run, turn: Turn) -> None:
-    try:
-        await run(turn)
-    except* SystemExit as left:
-        raise RuntimeError("the agent called exit()") from left
 
 
 def describe(error: BaseException) -> str:

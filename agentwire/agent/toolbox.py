@@ -22,7 +22,7 @@ Spawner = Callable[["Turn", list[SubagentTask]], Awaitable[list[SubagentReport]]
 class Toolbox:
     """Finds tools by the names the model knows. Later registrations never hide earlier ones."""
 
-    __slots__ = ("_foreign", "_host", "_own", "_spawner", "cache")
+    __slots__ = ("_foreign", "_host", "_own", "_spawner", "cache", "watch")
 
     def __init__(self, tools: Iterable[Tool] = (), *, spawner: Spawner | None = None) -> None:
         self._own: dict[str, Tool] = {}
@@ -30,6 +30,8 @@ class Toolbox:
         self._host: HostTools | None = None
         self._spawner = spawner
         self.cache = ReadCache()
+        self.watch: Callable[[str, Tool | None], Tool | None] | None = None
+        """Told of every tool that is found for a call, and gives what is called instead; for recordings."""
         for tool in tools:
             self._own.setdefault(tool.name, tool)
 
@@ -62,7 +64,8 @@ class Toolbox:
     def find(self, name: str) -> Tool | None:
         """The tool of that name, or None."""
         hosts = self._host.tools if self._host else {}
-        return self._own.get(name) or hosts.get(name) or self._foreign.get(name)
+        found = self._own.get(name) or hosts.get(name) or self._foreign.get(name)
+        return found if self.watch is None else self.watch(name, found)
 
     def offered(self, context: ToolContext, *, spawn: bool = True) -> list[ToolSpec]:
         """What the model is told of, in registration order. ``spawn``: with the tools that start subagents."""

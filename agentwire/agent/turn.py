@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
@@ -87,8 +87,11 @@ class Turn:
 
     __slots__ = (
         "_calling",
+        "_finished",
+        "_helpers",
         "_history",
         "_joined",
+        "_news",
         "_reasoning",
         "_streaming",
         "_text",
@@ -102,17 +105,15 @@ class Turn:
         "delegates",
         "error",
         "finish_reason",
-        "finished",
         "first",
         "guard",
-        "helpers",
         "id",
         "input",
         "instructions",
         "last_text",
         "limit",
-        "news",
         "number",
+        "nursery",
         "open_calls",
         "origin",
         "over",
@@ -154,8 +155,7 @@ class Turn:
         self.parent: Turn | None = None
         """Whose subagent it is."""
         self.scope = trio.CancelScope()
-        self.finished = trio.Event()
-        """Set when the turn's end is in the log."""
+        self._finished: trio.Event | None = None
         self.over = False
         self.first = Record(0, 0, TurnStarted(id, ref, list(input)), number)
         """The turn's first record."""
@@ -181,8 +181,7 @@ class Turn:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._joined: list[Joined] = []
-        self.news = trio.Event()
-        """Set when something joined the turn that :meth:`take_joined` has not taken yet."""
+        self._news: trio.Event | None = None
         self.delegates: Delegates | None = None
         """Subagents that work beside this turn, if its agent has any."""
         self.guard: FailureGuard | None = None
@@ -191,8 +190,10 @@ class Turn:
         self.cache = ReadCache() if origin else toolbox.cache
         """What this conversation has read: a subagent has not seen what its parent has."""
         self._calling: trio.Lock | None = None
-        self.helpers: trio.Nursery | None = None
-        """Owns what other threads ask of this turn; lives as long as the agent runs, inside :attr:`scope`."""
+        self.nursery: trio.Nursery | None = None
+        """Where what other threads ask of this turn is done, as long as its agent runs."""
+        self._helpers: dict[trio.CancelScope, trio.Event] = {}
+        """What is done for other threads, and when it has ended."""
         self._thread = threading.get_ident()
         self._token = trio.lowlevel.current_trio_token()
 
@@ -207,6 +208,20 @@ class Turn:
     def cancelled(self) -> bool:
         """The turn was asked to stop. Awaiting anything will raise :class:`trio.Cancelled`."""
         return self.scope.cancel_called or (self.parent is not None and self.parent.cancelled)
+
+    @property
+    def finished(self) -> trio.Event:
+        """Set when the turn's end is in the log."""
+        if self._finished is None:
+            self._finished = trio.Event()
+        return self._finished
+
+    @property
+    def news(self) -> trio.Event:
+        """Set when something joined the turn that :meth:`take_joined` has not taken yet."""
+        if self._news is None:
+            self._news = trio.Event()
+        return self._news
 
     def messages(self) -> list[Message]:
         """The conversation so far, this input included, as a model service reads it."""
@@ -296,6 +311,8 @@ class Turn:
     def stop(self) -> None:
         """End the turn. From here on no approval starts anything; its end is in the log when what runs has died."""
         self.scope.cancel()
+        for helper in self._helpers:
+            helper.cancel()
         self.settle_questions()
 
     def settle_questions(self) -> None:
@@ -394,8 +411,8 @@ class Turn:
     def take_joined(self) -> bool:
         """Put what joined the turn into the log. True: there was some."""
         joined, self._joined = self._joined, []
-        if self.news.is_set():
-            self.news = trio.Event()
+        if self._news is not None and self._news.is_set():
+            self._news = None
         for text, parts, headline in joined:
             if headline:
                 self.say(Notice(scrub(headline)))
@@ -431,21 +448,25 @@ class Turn:
         return trio.from_thread.run(self._call_as_helper, name, arguments, trio_token=self._token)
 
     async def _call_as_helper(self, name: str, arguments: dict[str, Any] | None) -> ToolResult:
-        """:meth:`call`, in the turn's own nursery: a stop ends it, and the turn does not end before it has."""
-        if self.helpers is None or self.over:
+        """:meth:`call`, in a task of its own: a stop ends it, and the turn does not end before it has."""
+        if self.nursery is None or self.over or self.cancelled:
             raise TurnOver("the turn has ended")
-        done = trio.Event()
+        # A nursery of the turn's own would cost every turn two KiB, and few agents have other threads.
+        scope, done = trio.CancelScope(), trio.Event()
+        self._helpers[scope] = done
         result: list[ToolResult | Exception] = []
 
         async def run() -> None:
             try:
-                result.append(await self.call(name, arguments))
+                with scope:
+                    result.append(await self.call(name, arguments))
             except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
                 result.append(error)
             finally:
+                del self._helpers[scope]
                 done.set()
 
-        self.helpers.start_soon(run)
+        self.nursery.start_soon(run)
         await done.wait()
         if not result:
             raise TurnOver("the turn was stopped")
@@ -453,14 +474,23 @@ class Turn:
             raise result[0]
         return result[0]
 
+    async def end_helpers(self) -> None:
+        """The agent has ended: what is still done for its other threads ends too, and nothing more begins."""
+        self.nursery = None
+        if self._helpers:
+            with trio.CancelScope(shield=True):
+                for scope, done in list(self._helpers.items()):
+                    scope.cancel()
+                    await done.wait()
+
     @from_any_thread
     def plan(self, ref: CallRef) -> PlannedCall:
         """Show a call (``CallReady``) and find out what it is; run it with :meth:`run_calls`."""
         return plan(self, ref)
 
-    async def run_calls(self, calls: Sequence[PlannedCall]) -> None:
+    def run_calls(self, calls: Sequence[PlannedCall]) -> Awaitable[None]:
         """Judge and run a step's calls as the session's policy says. Their results are in the log after this."""
-        await CallBatch(self, calls).run()
+        return CallBatch(self, calls).run()
 
     def unique_call_id(self, wanted: str) -> str:
         """``wanted``, or the same with a suffix if this session has shown it before; empty: a new one."""

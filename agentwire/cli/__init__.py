@@ -17,6 +17,8 @@ COMMANDS = {
     "providers": ("agentwire.cli.lists", "List the installed providers."),
     "sessions": ("agentwire.cli.sessions", "List, show and remove stored sessions."),
     "transcode": ("agentwire.cli.transcode", "Write a recording of one wire as another would have told it."),
+    "replay": ("agentwire.cli.replay", "Show, tell, serve or verify a recording."),
+    "redact": ("agentwire.cli.redact", "Take secrets and chosen contents out of a recording."),
     "schema": ("agentwire.cli.schema", "Write JSON Schemas of the bus and of every wire."),
 }
 """Name, module and one line of help of every subcommand."""

@@ -8,11 +8,14 @@ mistake is reported once.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 
 from agentwire.codec.framing import LineFault
+from agentwire.codec.jsontext import BadJson, BadShape, LineDecoder
+
+T = TypeVar("T")
 
 Severity = Literal["must", "should"]
 """``must``: a peer may fail over it. ``should``: peers cope, but it is not what the protocol describes."""
@@ -42,3 +45,19 @@ class Checker(Protocol):
     def close(self) -> list[Violation]:
         """The agent's output ended: what is missing."""
         ...
+
+
+def decoded(decoder: LineDecoder[T], line: bytes | LineFault, section: str) -> T | Violation:
+    """A line as ``decoder`` reads it, or what is wrong with it; ``section`` is where its shape is described."""
+    if isinstance(line, LineFault):
+        return Violation(line.message, section)
+    try:
+        return decoder.decode(line)
+    except (DecodeError, RecursionError):
+        pass
+    try:
+        return decoder.recover(line)
+    except BadJson as fault:
+        return Violation(f"not JSON: {fault}", section)
+    except BadShape as fault:
+        return Violation(str(fault), section)

@@ -8,8 +8,11 @@ from agentwire.commands import Done, JsonId, Refusal
 from agentwire.events import Event
 
 
-class Heard(Struct):
-    """An event that a host side read, with what the wire tells of its place."""
+class Heard(Struct, gc=False):
+    """An event that a host side read, with what the wire tells of its place.
+
+    ``gc=False`` is sound: an event does not refer back to it.
+    """
 
     event: Event
     session: str = ""

@@ -56,15 +56,14 @@ def encode_deltas(deltas: list[Record]) -> bytes:
 
 
 def deltas_size(deltas: list[Any]) -> int:
-    """Mend strings that are no text, and give the memory of all strings: quick for plain ASCII."""
+    """Mend strings that are no text, and give the memory of all strings: quick for text without message ids."""
     try:
         texts = [record.event.text for record in deltas if not record.event.message_id]
         if len(texts) == len(deltas):
             text = "".join(texts)
-            if text.isascii():
-                return len(text)
-    except AttributeError:
-        pass  # deltas of calls
+            return len(text) if text.isascii() else 2 * len(text.encode())
+    except (AttributeError, UnicodeEncodeError):
+        pass  # deltas of calls, or strings to be mended
     return 2 * len(encode_deltas(deltas))
 
 

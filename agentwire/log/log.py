@@ -162,12 +162,12 @@ class SessionLog:
         if self._size > self._chunk_limit:
             self._seal()
         self._time = record.time = self._clock()
-        if record.seq - self._flushed >= _BATCH or len(text_of(record.event)) >= _LARGE:
+        if self._parked:
+            self._wake()  # whoever takes commits
+        elif record.seq - self._flushed >= _BATCH or len(text_of(record.event)) >= _LARGE:
             self.flush()
         else:
             self._stop = record.seq + _STRIDE
-        if self._parked:
-            self._wake()
 
     def _append_whole(self, event: AnyEvent, turn: int, origin: str) -> Record:
         if self.closed:
@@ -256,7 +256,10 @@ class SessionLog:
             cursor, wake = ticket
             if cursor._ticket is ticket:
                 cursor._ticket = None
-                _call(wake)
+                try:
+                    wake()
+                except Exception:  # noqa: BLE001 - whatever a reader does must not break the writer
+                    _logger().exception("a reader failed to wake")
 
     # --- keeping ---------------------------------------------------------------------------------------------
 

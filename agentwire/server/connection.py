@@ -185,7 +185,7 @@ class Connection:
                 self._last_direct = now
                 self._fill()
                 self._send_now()
-                if self._quiet() and self.outbox.park(self._on_append):
+                if not self.broken and not self._held() and self.outbox.park(self._on_append):
                     return
         self._wake()
 
@@ -195,9 +195,6 @@ class Connection:
         except Exception:  # a codec's bug: this connection cannot go on, others can
             logger.exception("the codec could not render; the connection ends")
             self.broken = True
-
-    def _quiet(self) -> bool:
-        return not self.broken and not self.outbox.out and not self._held()
 
     def _wake(self) -> None:
         self._work.set()
@@ -228,6 +225,8 @@ class Connection:
                 self._send_now()
                 if self.outbox.out:
                     await self._transport.wait_writable()
+                else:
+                    self._last_direct = time.perf_counter_ns()  # what comes right after this is of the same burst
             if self.broken:
                 # Nobody reads: the host is gone, whatever its other pipe says.
                 await self._server.host_gone(self, broken=True)
@@ -260,7 +259,10 @@ class Connection:
             self._last_outcome = trio.current_time()
 
     def _held(self) -> bool:
-        return any(follow.hold_ms is not None for follow in self.outbox.follows.values())
+        for follow in self.outbox.follows.values():  # noqa: SIM110 - any() costs every single append a generator
+            if follow.hold_ms is not None:
+                return True
+        return False
 
     def _hold_seconds(self) -> float:
         ends = [

@@ -125,7 +125,7 @@ class Outbox:
 
     def park(self, wake: Callable[[], None]) -> bool:
         """Have ``wake`` called at the next append to any followed session. False: there is something to write now."""
-        if self._now or self._last or self.out:
+        if self._now or self._last or self.out or self.exit_status is not None:
             return False
         for follow in self.follows.values():
             if follow.hold_ms is None and (follow.batch or follow.outcomes or not follow.cursor.park(wake)):
@@ -158,6 +158,8 @@ class Outbox:
                 self._write_outcome(*follow.outcomes.popleft())
                 continue
             if not follow.batch:
+                if follow.cursor.position == follow.session.log.seq:
+                    return
                 follow.batch = follow.cursor.take(AHEAD - len(self.out))
                 if not follow.batch:
                     return
@@ -174,7 +176,10 @@ class Outbox:
         else:
             rest = []
         directive = self.side.render(follow.session.id, batch, self.out)
-        if directive is not None and directive.consumed < len(batch):
+        if directive is None:
+            follow.batch, follow.position = rest, batch[-1].seq
+            return
+        if directive.consumed < len(batch):
             rest = batch[directive.consumed :] + rest
             batch = batch[: directive.consumed]
         follow.batch = rest

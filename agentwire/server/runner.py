@@ -7,7 +7,6 @@ task of its own and shows in the log.
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,7 @@ class SessionRunner:
         self.mcp = mcp
         self._run = run
         self._nursery = nursery
-        self._queue: deque[tuple[Prompt, Reply]] = deque()
+        self._queue: list[tuple[Prompt, Reply]] = []
         session.log.on_broken = self._journal_broken
 
     # --- turns ---
@@ -161,7 +160,7 @@ class SessionRunner:
 
     def _next(self) -> None:
         if self._queue:
-            self.prompt(*self._queue.popleft())
+            self.prompt(*self._queue.pop(0))
 
     def _journal_broken(self, error: OSError) -> None:
         """The disk is full or gone: what runs must not go on unrecorded, and nothing new begins."""
@@ -197,7 +196,7 @@ class SessionRunner:
     def stop_all(self) -> None:
         """End the running turn and refuse the prompts that wait."""
         while self._queue:
-            self._queue.popleft()[1](refused("cancelled", STOPPED_WAITING))
+            self._queue.pop(0)[1](refused("cancelled", STOPPED_WAITING))
         if self.session.active is not None:
             self.session.active.stop()
 

@@ -65,6 +65,7 @@ async def _serve(
 
         def run(opened: Boot) -> SessionRunner:
             runner = make_runner(opened.session, agent, nursery, setup.provider_for)
+            runner.toolbox.watch = setup.witness.tool if setup.witness is not None else None
             runner.mcp.configure(opened.mcp_specs)
             return runner
 

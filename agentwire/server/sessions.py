@@ -67,7 +67,10 @@ class Sessions:
 
     def resume(self, command: ResumeSession) -> SessionRunner | Outcome:
         """Give a session of this process, or take up a stored one."""
-        return self.get(command.id) or self._opened(lambda setup: setup.resume(command.id, command.workspace))
+        runner = self.get(command.id) or self._opened(lambda setup: setup.resume(command))
+        if isinstance(runner, SessionRunner) and command.tools:
+            runner.declare(command.tools)
+        return runner
 
     def take_up(self, command: Prompt) -> SessionRunner | Outcome:
         """Give the session that a prompt names, opened if need be."""

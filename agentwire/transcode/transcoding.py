@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import chain
 
+from agentwire.codec.checking import Violation
 from agentwire.codec.contract import Codec
 from agentwire.codec.framing import HOST_LIMIT, Framer
 from agentwire.events import TurnStarted
@@ -122,19 +123,23 @@ class _Transcoder:
         for line in self._framer.feed(data):
             self._report.lines_written += 1
             if self._checker is not None:
-                self._report.violations += [
-                    f"line {self._report.lines_written}: {found.message}" for found in self._checker.agent(line)
-                ]
+                place = f"line {self._report.lines_written}"
+                self._report.violations += _broken(place, self._checker.agent(line))
 
     def _finished(self) -> Report:
         report, writer = self._report, self._writer
         if self._checker is not None:
-            report.violations += [f"at the end: {found.message}" for found in self._checker.close()]
+            report.violations += _broken("at the end", self._checker.close())
         lost, report.events = account(self._target.fidelity(), writer.logs)
         report.losses = losses_of(lost + writer.changes)
         report.commands = dict(sorted(self._commands.items()))
         report.sessions = len(self._sessions)
         return report
+
+
+def _broken(place: str, found: list[Violation]) -> list[str]:
+    """Rules that peers rely on. What is missing of what they can do without, the source did not tell."""
+    return [f"{place}: {violation.message}" for violation in found if violation.severity == "must"]
 
 
 def _header(recording: Recording, target: Codec) -> Header:

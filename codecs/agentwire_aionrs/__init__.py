@@ -11,6 +11,7 @@ from agentwire.codec.contract import AgentSide, Codec, HostSide
 from agentwire_aionrs.policy import POLICY
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
 
 __all__ = ["codec"]
@@ -46,6 +47,12 @@ def _recognises(line: dict[str, Any]) -> bool:
     return fits(line)
 
 
+def _checker() -> Checker:
+    from agentwire_aionrs.checker import AionrsChecker
+
+    return AionrsChecker()
+
+
 codec = Codec(
     name="aionrs",
     summary="aionrs JSON stream 0.2.0: JSON lines, one session a process",
@@ -56,4 +63,5 @@ codec = Codec(
     max_line=8 * 1024 * 1024,
     schemas=_schemas,
     recognises=_recognises,
+    checker=_checker,
 )

@@ -10,15 +10,14 @@ import msgspec
 
 from agentwire.codec.contract import Directive, Request
 from agentwire.codec.jsontext import append_line
+from agentwire.codec.runs import runs
 from agentwire.commands import Outcome, Refusal
 from agentwire.log.record import Record
-from agentwire_aionrs.rendering import SessionLines
+from agentwire.text import scrub_value
+from agentwire_aionrs.rendering import SessionLines, maker
 from agentwire_aionrs.requests import answer, read, refused
 
 _ENCODER: Final = msgspec.json.Encoder()
-
-_FEW: Final = 4
-"""Fewer records than this are rendered quicker one by one than in runs."""
 
 
 class AionrsAgent:
@@ -42,13 +41,21 @@ class AionrsAgent:
     def render(self, session: str, records: Sequence[Record], out: bytearray) -> Directive | None:
         """Append the lines for ``records``: all of them are rendered."""
         lines = self._sessions[session]
-        if len(records) == 1:
-            lines.render_one(records[0], out)
-        elif len(records) < _FEW:
-            for record in records:
-                lines.render_one(record, out)
-        else:
-            lines.render(records, out)
+        if len(records) != 1:
+            for record, texts in runs(records):
+                if len(texts) < 2:
+                    self.render(session, [record], out)
+                else:
+                    lines.render_run(record, texts, out)
+            return None
+        record = records[0]
+        make = maker(type(record.event))
+        if make is None or record.origin:
+            return None  # a subagent's own events are not on this wire
+        try:
+            out += make(lines, record.event, record)
+        except UnicodeEncodeError:
+            out += make(lines, scrub_value(record.event), record)
         return None
 
     def feed(self, session: str, records: Sequence[Record]) -> None:

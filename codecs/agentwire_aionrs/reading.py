@@ -36,20 +36,20 @@ class Ready(Struct, tag="ready"):
     capabilities: Capabilities | None = None
 
 
-class StreamStart(Struct, tag="stream_start"):
+class StreamStart(Struct, tag="stream_start", gc=False):
     """Section 1.2."""
 
     msg_id: str | None = None
 
 
-class TextDelta(Struct, tag="text_delta"):
+class TextDelta(Struct, tag="text_delta", gc=False):
     """Section 1.3."""
 
     text: str
     msg_id: str | None = None
 
 
-class Thinking(Struct, tag="thinking"):
+class Thinking(Struct, tag="thinking", gc=False):
     """Section 1.4."""
 
     text: str
@@ -73,7 +73,7 @@ class ToolRequest(Struct, tag="tool_request"):
     msg_id: str | None = None
 
 
-class ToolRunning(Struct, tag="tool_running"):
+class ToolRunning(Struct, tag="tool_running", gc=False):
     """Section 1.6."""
 
     call_id: str
@@ -93,7 +93,7 @@ class ToolResult(Struct, tag="tool_result"):
     msg_id: str | None = None
 
 
-class ToolCancelled(Struct, tag="tool_cancelled"):
+class ToolCancelled(Struct, tag="tool_cancelled", gc=False):
     """Section 1.8."""
 
     call_id: str
@@ -115,7 +115,7 @@ class Error(Struct, tag="error"):
     msg_id: Any = None
 
 
-class Info(Struct, tag="info"):
+class Info(Struct, tag="info", gc=False):
     """Section 1.11."""
 
     message: str = ""
@@ -135,7 +135,7 @@ class McpReady(Struct, tag="mcp_ready"):
     tools: list[str] | None = None
 
 
-class Pong(Struct, tag="pong"):
+class Pong(Struct, tag="pong", gc=False):
     """Section 1.14."""
 
 

@@ -1,8 +1,8 @@
 """Records into lines: what the agent side writes of a session's log.
 
-Nearly every record is a text delta, so those do not become messages first: a run of them is encoded at once and
-spliced between bytes that are made once a turn. Everything else is a struct of :mod:`agentwire_aionrs.wire` and goes
-through one encoder.
+Nearly every record is a text delta, so those do not become structs first: their texts are encoded and spliced between
+bytes that are the same all through a turn, a whole run at once. Everything else is a struct of
+:mod:`agentwire_aionrs.wire`.
 """
 
 from __future__ import annotations
@@ -11,28 +11,27 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw
 
 from agentwire import events as bus
-from agentwire.codec.jsontext import append_line, canonical_object, sorted_json
+from agentwire.codec.jsontext import canonical_object
+from agentwire.codec.runs import splice
 from agentwire.events import Event, ReasoningDelta, TextDelta
 from agentwire.log.record import Record
 from agentwire.text import scrub
 from agentwire_aionrs import texts, wire
 
-_ENCODER: Final = msgspec.json.Encoder()
-_encode = _ENCODER.encode
-_encode_into = _ENCODER.encode_into
-_encode_lines = _ENCODER.encode_lines
+_encode: Final = msgspec.json.Encoder().encode
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
+_TEXT: Final = b'{"type":"text_delta","text":'
+_THINKING: Final = b'{"type":"thinking","text":'
+_DELTAS: Final[dict[type[Event], bytes]] = {TextDelta: _TEXT, ReasoningDelta: _THINKING}
+_STREAM_START: Final = b'{"type":"stream_start"'
 _NO_ARGUMENTS: Final = Raw(b"{}")
-_STARTS: Final[dict[type[Event], bytes]] = {
-    TextDelta: b'{"type":"text_delta","text":',
-    ReasoningDelta: b'{"type":"thinking","text":',
-}
 
-Message = Struct | Raw | tuple[Struct, ...] | None
-"""What a record becomes: a line, several, or none. ``Raw`` is a line that is written as it is."""
+Lines = bytes
+"""Whole lines, or none."""
 
 
 class _Call:
@@ -41,9 +40,9 @@ class _Call:
     __slots__ = ("arguments", "description", "name", "shown")
 
     def __init__(self, name: str, arguments: Raw = _NO_ARGUMENTS, description: str = "") -> None:
-        self.name = name
+        self.name = scrub(name)
         self.arguments = arguments
-        self.description = description
+        self.description = scrub(description)
         self.shown = False
         """Asked about or running. A call that was neither has no lines at all."""
 
@@ -51,93 +50,37 @@ class _Call:
 class SessionLines:
     """Renders one session's records. What it remembers is of the current turn and made of records alone."""
 
-    __slots__ = ("_calls", "_msg_id", "_splices")
+    __slots__ = ("_calls", "_end", "_msg_id")
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
         self._msg_id = ""
-        self._splices: dict[type[Event], tuple[bytes, bytes, bytes]] = {}
+        self._end = b',"msg_id":""}\n'
+        """The end of a line whose last key is the turn's id."""
 
-    def render_one(self, record: Record, out: bytearray) -> None:
-        """Append the lines for a single record."""
-        if record.origin:
-            return  # a subagent's own events are not on this wire
-        event = record.event
-        kind = event.__class__
-        if kind is TextDelta or kind is ReasoningDelta:
-            start, _, end = self._splices.get(kind) or self._splice(kind)
-            try:
-                out += start + _encode(event.text) + end  # type: ignore[union-attr]  # its class tells
-            except UnicodeEncodeError:
-                out += start + _encode(scrub(event.text)) + end  # type: ignore[union-attr]
-        elif (make := _MAKERS.get(kind)) is not None and (message := make(self, event, record)) is not None:
-            if message.__class__ is tuple:
-                for line in message:
-                    append_line(_ENCODER, line, out)
-                return
-            # append_line() for the usual case, without the call
-            begin = len(out)
-            try:
-                _encode_into(message, out, -1)
-            except UnicodeEncodeError:
-                del out[begin:]
-                append_line(_ENCODER, message, out)
-            else:
-                out += b"\n"
-
-    def render(self, records: Sequence[Record], out: bytearray) -> None:
-        """Append the lines for ``records``."""
-        run: type[Event] | None = None
-        deltas: list[str] = []
-        for record in records:
-            kind: type[Event] = record.event.__class__
-            if kind is run and not record.origin:
-                deltas.append(record.event.text)  # type: ignore[union-attr]
-                continue
-            if run is not None:
-                self._append_run(run, deltas, out)
-                run = None
-            if (kind is TextDelta or kind is ReasoningDelta) and not record.origin:
-                run, deltas = kind, [record.event.text]  # type: ignore[union-attr]
-            else:
-                self.render_one(record, out)
-        if run is not None:
-            self._append_run(run, deltas, out)
+    def render_run(self, first: Record, deltas: list[str], out: bytearray) -> None:
+        """Append a line for each delta of a run."""
+        start = _DELTAS.get(type(first.event))
+        if start is not None and not first.origin:
+            out += splice(deltas, start, self._end)
 
     def feed(self, records: Sequence[Record]) -> None:
         """Remember what ``records`` say, without writing."""
         for record in records:
-            if not record.origin and (learn := _LEARNERS.get(record.event.__class__)) is not None:
+            if not record.origin and (learn := _LEARNERS.get(type(record.event))) is not None:
                 learn(self, record.event)
-
-    def _append_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
-        """Append one line for each delta of a run."""
-        start, between, end = self._splices.get(kind) or self._splice(kind)
-        try:
-            lines = _encode_lines(deltas)
-        except UnicodeEncodeError:
-            lines = _encode_lines([scrub(delta) for delta in deltas])
-        # JSON text holds no line feed of its own, so each one stands between two deltas.
-        out += start
-        out += lines[:-1].replace(b"\n", between)
-        out += end
-
-    def _splice(self, kind: type[Event]) -> tuple[bytes, bytes, bytes]:
-        """What stands before, between and after the deltas of one kind in this turn."""
-        start, end = _STARTS[kind], b',"msg_id":' + _encode(self._msg_id) + b"}\n"
-        splice = self._splices[kind] = (start, end + start, end)
-        return splice
 
     # --- what is remembered ---
 
     def _turn_began(self, event: bus.TurnStarted) -> None:
-        self._msg_id = scrub(turn_ref(event))
-        self._splices.clear()
-        self._calls.clear()
+        msg_id = turn_ref(event)
+        self._end = b',"msg_id":' + _encode(msg_id) + b"}\n"
+        self._msg_id = msg_id
+        self._calls = {}
 
     def _call_known(self, event: bus.CallReady) -> None:
         arguments = event.arguments
-        arguments = _NO_ARGUMENTS if isinstance(arguments, UnsetType) else _on_one_line(arguments)
+        arguments = _NO_ARGUMENTS if arguments is UNSET else _on_one_line(arguments)
         self._calls[event.call_id] = _Call(event.name, arguments, event.description)
 
     def _call_shown(self, event: bus.ApprovalRequested | bus.CallRunning) -> _Call:
@@ -147,101 +90,106 @@ class SessionLines:
         call.shown = True
         return call
 
-    def _call_closed(self, event: bus.CallFinished | bus.CallCancelled) -> _Call | None:
-        """The call, if it was shown."""
-        call = self._calls.pop(event.call_id, None)
-        return call if call is not None and call.shown else None
+    def _call_closed(self, event: bus.CallFinished | bus.CallCancelled) -> None:
+        self._calls.pop(event.call_id, None)
 
     # --- what is written ---
 
-    def _session_opened(self, event: bus.SessionOpened, record: Record) -> Message:
+    def _text(self, event: TextDelta, record: Record) -> Lines:
+        return _TEXT + _encode(event.text) + self._end
+
+    def _reasoning(self, event: ReasoningDelta, record: Record) -> Lines:
+        return _THINKING + _encode(event.text) + self._end
+
+    def _session_opened(self, event: bus.SessionOpened, record: Record) -> Lines:
         session_id = UNSET if event.ephemeral else event.id
-        return wire.Ready(session_id=session_id, capabilities=_capabilities(event.capabilities))
+        return _encode(wire.Ready(session_id=session_id, capabilities=_capabilities(event.capabilities))) + b"\n"
 
-    def _capabilities_changed(self, event: bus.CapabilitiesChanged, record: Record) -> Message:
-        return wire.ConfigChanged(_capabilities(event.capabilities))
+    def _capabilities_changed(self, event: bus.CapabilitiesChanged, record: Record) -> Lines:
+        return _encode(wire.ConfigChanged(_capabilities(event.capabilities))) + b"\n"
 
-    def _mode_changed(self, event: bus.ModeChanged, record: Record) -> Message:
+    def _mode_changed(self, event: bus.ModeChanged, record: Record) -> Lines:
         changed = wire.ConfigChanged(_capabilities(event.capabilities))
-        return wire.Info("", texts.mode_updated(event.mode)), changed
+        return _encode(wire.Info("", texts.mode_updated(event.mode))) + b"\n" + _encode(changed) + b"\n"
 
-    def _config_changed(self, event: bus.ConfigChanged, record: Record) -> Message:
-        changed = wire.ConfigChanged(_capabilities(event.capabilities))
+    def _config_changed(self, event: bus.ConfigChanged, record: Record) -> Lines:
+        changed = _encode(wire.ConfigChanged(_capabilities(event.capabilities))) + b"\n"
         text = texts.config_updated(event)
-        return (wire.Info("", text), changed) if text else changed
+        return _encode(wire.Info("", text)) + b"\n" + changed if text else changed
 
-    def _mcp_server_ready(self, event: bus.McpServerReady, record: Record) -> Message:
-        return wire.McpReady(event.name, event.tools) if event.dynamic else None
+    def _mcp_server_ready(self, event: bus.McpServerReady, record: Record) -> Lines:
+        return _encode(wire.McpReady(event.name, event.tools)) + b"\n" if event.dynamic else b""
 
-    def _mcp_server_failed(self, event: bus.McpServerFailed, record: Record) -> Message:
+    def _mcp_server_failed(self, event: bus.McpServerFailed, record: Record) -> Lines:
         text = texts.mcp_failed(event)
         if not event.dynamic:
-            return self._info(text, record)
-        return wire.Error(error=wire.ErrorBody(event.error.code, text, event.error.retryable))
+            return _encode(wire.Info(self._msg_id if record.turn else "", text)) + b"\n"
+        body = wire.ErrorBody(event.error.code, text, event.error.retryable)
+        return _encode(wire.Error(error=body)) + b"\n"
 
-    def _notice(self, event: bus.Notice, record: Record) -> Message:
-        return self._info(texts.plain(event.text), record)
+    def _notice(self, event: bus.Notice, record: Record) -> Lines:
+        return _encode(wire.Info(self._msg_id if record.turn else "", texts.plain(event.text))) + b"\n"
 
-    def _error_raised(self, event: bus.ErrorRaised, record: Record) -> Message:
+    def _error_raised(self, event: bus.ErrorRaised, record: Record) -> Lines:
         error = event.error
         body = wire.ErrorBody(error.code, error.message, error.retryable)
-        return wire.Error(msg_id=self._msg_id if record.turn else None, error=body)
+        return _encode(wire.Error(msg_id=self._msg_id if record.turn else None, error=body)) + b"\n"
 
-    def _turn_started(self, event: bus.TurnStarted, record: Record) -> Message:
+    def _turn_started(self, event: bus.TurnStarted, record: Record) -> Lines:
         self._turn_began(event)
-        return wire.StreamStart(self._msg_id)
+        return _STREAM_START + self._end
 
-    def _call_ready(self, event: bus.CallReady, record: Record) -> Message:
+    def _call_ready(self, event: bus.CallReady, record: Record) -> Lines:
         self._call_known(event)
-        return None
+        return b""
 
-    def _approval_requested(self, event: bus.ApprovalRequested, record: Record) -> Message:
+    def _approval_requested(self, event: bus.ApprovalRequested, record: Record) -> Lines:
         call = self._call_shown(event)
         tool = wire.Tool(event.name, event.category, call.arguments, call.description)
-        return wire.ToolRequest(self._msg_id, event.call_id, tool)
+        return _encode(wire.ToolRequest(self._msg_id, event.call_id, tool)) + b"\n"
 
-    def _call_running(self, event: bus.CallRunning, record: Record) -> Message:
+    def _call_running(self, event: bus.CallRunning, record: Record) -> Lines:
         call = self._call_shown(event)
-        return wire.ToolRunning(self._msg_id, event.call_id, event.name or call.name)
+        return _encode(wire.ToolRunning(self._msg_id, event.call_id, event.name or call.name)) + b"\n"
 
-    def _call_finished(self, event: bus.CallFinished, record: Record) -> Message:
-        if self._call_closed(event) is None:
-            return None
-        output, output_type, metadata = shown_result(event)
-        return wire.ToolResult(
-            self._msg_id,
-            event.call_id,
-            event.name,
-            "success" if event.status == "ok" else "error",
-            output,
-            output_type,
-            sorted_json(metadata) if metadata else UNSET,
-        )
+    def _call_finished(self, event: bus.CallFinished, record: Record) -> Lines:
+        call = self._calls.get(event.call_id)
+        line = b""
+        if call is not None and call.shown:
+            output, output_type, metadata = shown_result(event)
+            status: Literal["success", "error"] = "success" if event.status == "ok" else "error"
+            more = Raw(_encode_sorted(metadata)) if metadata else UNSET
+            result = wire.ToolResult(self._msg_id, event.call_id, event.name, status, output, output_type, more)
+            line = _encode(result) + b"\n"
+        self._calls.pop(event.call_id, None)  # last: what cannot be encoded is mended and comes again
+        return line
 
-    def _call_cancelled(self, event: bus.CallCancelled, record: Record) -> Message:
-        if self._call_closed(event) is None:
-            return None
-        return wire.ToolCancelled(self._msg_id, event.call_id, texts.cancel_reason(event))
+    def _call_cancelled(self, event: bus.CallCancelled, record: Record) -> Lines:
+        call = self._calls.get(event.call_id)
+        line = b""
+        if call is not None and call.shown:
+            line = _encode(wire.ToolCancelled(self._msg_id, event.call_id, texts.cancel_reason(event))) + b"\n"
+        self._calls.pop(event.call_id, None)
+        return line
 
-    def _retry_scheduled(self, event: bus.RetryScheduled, record: Record) -> Message:
-        return self._info(texts.retrying(event), record)
+    def _retry_scheduled(self, event: bus.RetryScheduled, record: Record) -> Lines:
+        return _encode(wire.Info(self._msg_id if record.turn else "", texts.retrying(event))) + b"\n"
 
     def _compaction(
         self, event: bus.CompactionStarted | bus.CompactionFinished | bus.CompactionFailed, record: Record
-    ) -> Message:
-        return self._info(texts.compaction(event), record)
+    ) -> Lines:
+        return _encode(wire.Info(self._msg_id if record.turn else "", texts.compaction(event))) + b"\n"
 
-    def _turn_finished(self, event: bus.TurnFinished, record: Record) -> Message:
-        return wire.StreamEnd(self._msg_id, known_usage(event.usage))
+    def _turn_finished(self, event: bus.TurnFinished, record: Record) -> Lines:
+        return _encode(wire.StreamEnd(self._msg_id, known_usage(event.usage))) + b"\n"
 
-    def _unknown(self, event: bus.Unknown, record: Record) -> Message:
-        return event.raw if is_own(event) else None
-
-    def _info(self, text: str, record: Record) -> Message:
-        return wire.Info(self._msg_id if record.turn else "", text)
+    def _unknown(self, event: bus.Unknown, record: Record) -> Lines:
+        return bytes(event.raw) + b"\n" if is_own(event) else b""
 
 
-_MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], Message]]] = {
+_MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], Lines]]] = {
+    bus.TextDelta: SessionLines._text,
+    bus.ReasoningDelta: SessionLines._reasoning,
     bus.SessionOpened: SessionLines._session_opened,
     bus.CapabilitiesChanged: SessionLines._capabilities_changed,
     bus.ConfigChanged: SessionLines._config_changed,
@@ -265,6 +213,9 @@ _MAKERS: Final[dict[type[Event], Callable[[SessionLines, Any, Record], Message]]
 }
 """Events not listed are absent from this wire; the codec's fidelity table says why."""
 
+maker: Final = _MAKERS.get
+"""What makes the lines for an event of a class."""
+
 _LEARNERS: Final[dict[type[Event], Callable[[SessionLines, Any], object]]] = {
     bus.TurnStarted: SessionLines._turn_began,
     bus.CallReady: SessionLines._call_known,
@@ -281,14 +232,15 @@ def shown_result(event: bus.CallFinished) -> tuple[str, Literal["text", "diff", 
     A failed call is text, and so is an image without data.
     """
     display = event.display
-    metadata = {} if isinstance(event.metadata, UnsetType) else event.metadata
+    metadata = {} if event.metadata is UNSET else event.metadata
     if display is UNSET:
         return event.output, "text", metadata
-    if isinstance(display, bus.Text):
+    # The class itself, not isinstance: msgspec makes that slow where the answer is no.
+    if type(display) is bus.Text:
         return display.text, "text", metadata
-    if isinstance(display, bus.Diff) and event.status == "ok":
+    if type(display) is bus.Diff and event.status == "ok":
         return display.unified, "diff", {"file_path": display.path, **metadata}
-    if isinstance(display, bus.Image) and display.data:
+    if type(display) is bus.Image and display.data:
         return display.data, "image", {"mime_type": display.mime_type, **metadata}
     return event.output, "text", metadata
 

@@ -12,12 +12,17 @@ from agentwire.codec.contract import Request, View
 from agentwire.codec.framing import LineFault
 from agentwire.codec.jsontext import BadJson, BadShape, LineDecoder, clip
 from agentwire.commands import Command, Done, Refusal, RefusalCode
+from agentwire.events import MODES
 from agentwire_aionrs import texts, wire
 
 _DECODER: Final[LineDecoder[wire.HostCommand]] = LineDecoder(wire.HostCommand)
 _decode = _DECODER.decode
 
-_PING: Final = bus.Ping()  # it has no fields: one will do
+_STOP: Final = bus.Stop()
+_PING: Final = bus.Ping()
+_MODES: Final = {mode: bus.SetMode(mode) for mode in MODES}
+"""Commands are never changed: of those that say no more than this, one will do."""
+
 _TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in wire.HostCommand.__args__)
 
 
@@ -26,13 +31,13 @@ def read(line: bytes | LineFault, view: View) -> Request | None:
 
     No check of this wire needs a look at the server first: which command may come when is for the session to say.
     """
+    if type(line) is LineFault:
+        return _bad("bad_line", f"Invalid JSON: {line.message}")
     try:
-        command = _decode(line)  # type: ignore[arg-type]  # a fault is no bytes, and is told apart by that
-    except (DecodeError, RecursionError, TypeError):
-        if isinstance(line, LineFault):
-            return _bad("bad_line", f"Invalid JSON: {line.message}")
+        command = _decode(line)
+    except (DecodeError, RecursionError):
         return _read_again(line)
-    return Request(_TO_BUS[command.__class__](command))
+    return Request(_TO_BUS[type(command)](command))
 
 
 def _read_again(line: bytes) -> Request | None:
@@ -66,12 +71,12 @@ def _message(command: wire.Message) -> Command:
 
 def _set_config(command: wire.SetConfig) -> Command:
     return bus.SetConfig(
-        _given(command.model),
-        _given(command.image_input),
-        _given(command.thinking),
-        _given(command.thinking_budget),
-        _given(command.effort),
-        _given(command.compaction),
+        UNSET if command.model is None else command.model,
+        UNSET if command.image_input is None else command.image_input,
+        UNSET if command.thinking is None else command.thinking,
+        UNSET if command.thinking_budget is None else command.thinking_budget,
+        UNSET if command.effort is None else command.effort,
+        UNSET if command.compaction is None else command.compaction,
     )
 
 
@@ -87,17 +92,13 @@ def _add_mcp_server(command: wire.AddMcpServer) -> Command:
     )
 
 
-def _given(value: Any) -> Any:
-    return UNSET if value is None else value
-
-
 _TO_BUS: Final[dict[type[Any], Callable[[Any], Command]]] = {
     wire.Message: _message,
-    wire.Stop: lambda command: bus.Stop(),
+    wire.Stop: lambda command: _STOP,
     wire.ToolApprove: lambda command: bus.Approve(command.call_id, "", command.scope),
     wire.ToolDeny: lambda command: bus.Deny(command.call_id, "", command.reason),
     wire.InitHistory: lambda command: bus.InitHistory(command.text),
-    wire.SetMode: lambda command: bus.SetMode(command.mode),
+    wire.SetMode: lambda command: _MODES[command.mode],
     wire.SetConfig: _set_config,
     wire.AddMcpServer: _add_mcp_server,
     wire.Ping: lambda command: _PING,

@@ -41,7 +41,7 @@ def config_updated(event: ConfigChanged) -> str:
     """Acknowledges ``set_config``; empty for a held one that changed nothing."""
     if not event.changes:
         return "" if event.deferred else NO_CHANGES
-    changes = ", ".join(_CHANGE_TEXTS.get(change.field, _other)(change) for change in event.changes)
+    changes = ", ".join([_CHANGE_TEXTS.get(change.field, _other)(change) for change in event.changes])
     return f"config {'applied' if event.deferred else 'updated'}: {changes}"
 
 
@@ -101,14 +101,11 @@ _CHANGE_TEXTS: Final[dict[str, Callable[[ConfigChange], str]]] = {
 
 def retrying(event: RetryScheduled) -> str:
     """Says that a model request is sent again (section 1.11 shows the first form)."""
-    count = f"({event.attempt}/{event.of})"
     if event.stream:
-        return f"Stream interrupted, retrying... {count}"
-    return f"Request failed ({event.reason}), retrying in {_seconds(event.delay_ms)}s... {count}"
-
-
-def _seconds(ms: int) -> str:
-    return f"{ms // 1000}.{ms % 1000:03d}".rstrip("0").rstrip(".")
+        return f"Stream interrupted, retrying... ({event.attempt}/{event.of})"
+    seconds, ms = divmod(event.delay_ms, 1000)
+    delay = f"{seconds}.{ms:03d}".rstrip("0") if ms else seconds
+    return f"Request failed ({event.reason}), retrying in {delay}s... ({event.attempt}/{event.of})"
 
 
 def _ms(seconds: str) -> int:
@@ -118,12 +115,13 @@ def _ms(seconds: str) -> int:
 
 def compaction(event: CompactionStarted | CompactionFinished | CompactionFailed) -> str:
     """What became of the history."""
-    if isinstance(event, CompactionStarted):
-        return f"Autocompact: started ({event.reason})"
-    if isinstance(event, CompactionFailed):
+    # The class itself, not isinstance: msgspec makes that slow where the answer is no.
+    if type(event) is CompactionFinished:
+        count = "the messages so far" if event.messages is UNSET else f"{event.messages} messages"
+        return f"Autocompact: summarized {count}"
+    if type(event) is CompactionFailed:
         return f"Autocompact failed: {event.error or event.reason}"
-    count = "the messages so far" if event.messages is UNSET else f"{event.messages} messages"
-    return f"Autocompact: summarized {count}"
+    return f"Autocompact: started ({event.reason})"
 
 
 # --- MCP servers ---------------------------------------------------------------------------------------------
@@ -134,7 +132,9 @@ def mcp_failed(event: McpServerFailed) -> str:
     message = event.error.message
     if not event.dynamic:
         return plain(message) if event.name in message else f"MCP server '{event.name}' failed: {message}"
-    return message if failed_server(message) == event.name else f"AddMcpServer '{event.name}' failed: {message}"
+    if message.startswith("AddMcpServer") and failed_server(message) == event.name:
+        return message
+    return f"AddMcpServer '{event.name}' failed: {message}"
 
 
 def failed_server(message: str) -> str | None:
@@ -216,7 +216,7 @@ def read_info(message: str) -> Told | None:
 
 def plain(notice: str) -> str:
     """A notice's text so that no host takes it for one of the wire's own."""
-    if not notice.startswith(_BEGINNINGS) or read_info(notice) is None:
+    if notice[:1] not in _INITIALS or read_info(notice) is None:
         return notice
     return f"note: {notice}"
 
@@ -231,6 +231,8 @@ def _request_retry(found: re.Match[str]) -> Told:
 
 _BEGINNINGS: Final = ("mode ", "config ", "set_config", "Stream ", "Request ", "Tool call", "[")
 """How every one of :data:`_FORMS` begins: few notices do, and none of those is worth a pattern."""
+
+_INITIALS: Final = frozenset(beginning[0] for beginning in _BEGINNINGS)
 
 _FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Told]], ...]] = (
     (re.compile(r"mode updated: (default|auto_edit|yolo)"), lambda found: Told("mode", mode=cast("Mode", found[1]))),

@@ -29,7 +29,8 @@ class Course:
     def said(self, text: str) -> None:
         """A piece of the answer."""
         self._text.append(text)
-        self.went_on()
+        self.error = UNSET
+        self.stopped = False
 
     def called(self) -> None:
         """A call was asked about, started or finished: what was said before was not the answer yet."""

@@ -8,6 +8,7 @@ from agentwire.codec.contract import AgentSide, Codec, HostSide
 from agentwire_jan.policy import POLICY
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
 
 __all__ = ["codec"]
@@ -46,6 +47,12 @@ def _recognises(line: dict[str, Any]) -> bool:
     return fits(line)
 
 
+def _checker() -> Checker:
+    from agentwire_jan.checker import JanChecker
+
+    return JanChecker()
+
+
 codec = Codec(
     name="jan",
     summary="Jan agent RPC: JSON-RPC 2.0, many sessions, host tools and questions",
@@ -59,4 +66,5 @@ codec = Codec(
     max_line=MAX_LINE,
     schemas=_schemas,
     recognises=_recognises,
+    checker=_checker,
 )

@@ -24,7 +24,6 @@ NEEDS_OUTPUT: Final = (
 NEEDS_TOOLS: Final = "--host-gate requires --host-tools"
 NEEDS_INPUT: Final = "--host-tools requires --input-format stream-json (their results are read from standard input)"
 NEEDS_SESSION: Final = "--fork-session requires --resume or --continue"
-NEEDS_NEW: Final = "--host-gate is not supported by agentwire with --resume or --continue"
 
 
 class RunFlags(Struct):
@@ -116,7 +115,6 @@ def _check(flags: RunFlags) -> None:
         (flags.host_gate and not flags.host_tools, NEEDS_TOOLS),
         (flags.host_tools and not streams_in, NEEDS_INPUT),
         (flags.fork_session and not (flags.resume or flags.go_on), NEEDS_SESSION),
-        (flags.host_gate and (flags.resume or flags.go_on), NEEDS_NEW),
     )
     for wrong, message in problems:
         if wrong:

@@ -12,6 +12,7 @@ from agentwire_jan import MAX_LINE
 from agentwire_jan.policy import POLICY
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
 
 STREAM_POLICY: Final = msgspec.structs.replace(POLICY, name="jan-stream", step_limit="abort", on_eof="run_on")
@@ -54,6 +55,12 @@ def _recognises(line: dict[str, Any]) -> bool:
     return fits_stream(line)
 
 
+def _checker() -> Checker:
+    from agentwire_jan.stream_checker import JanStreamChecker
+
+    return JanStreamChecker()
+
+
 codec_stream = Codec(
     name="jan-stream",
     summary="Jan's stream-json: one run, told in JSON lines, with a result at its end",
@@ -67,4 +74,5 @@ codec_stream = Codec(
     max_line=MAX_LINE,
     schemas=_schemas,
     recognises=_recognises,
+    checker=_checker,
 )

@@ -72,8 +72,6 @@ class JanStreamAgent:
         for name, given, known in (("input_format", input_format, _INPUTS), ("output_format", output_format, _OUTPUTS)):
             if given not in known:
                 raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
-        if resume and host_gate:
-            raise ValueError("host_gate is for a new session, not for one to resume")
         if input_format == "text" and not task:
             raise ValueError("without a task there has to be an input to read one from")
         self._task = task if isinstance(task, str) else _ENCODER.encode(task).decode()
@@ -99,9 +97,9 @@ class JanStreamAgent:
         """What the connection asks for by itself."""
         wanted: list[Request] = []
         if self._resume:
-            wanted.append(Request(commands.ResumeSession(self._resume)))
-            if self._tools:
-                wanted.append(Request(commands.SetHostTools("", self._tools)))
+            wanted.append(
+                Request(commands.ResumeSession(self._resume, tools=self._tools, host_permissions=self._host_gate))
+            )
         else:
             # The first characters of a random id tell it from others: the last line gives no more of it.
             wanted.append(
@@ -270,7 +268,7 @@ _WATCHED: Final = frozenset({*REPORTED, bus.ApprovalResolved, bus.UserJoined, bu
 _OPENED: Final = "opened"
 """The token of the request whose outcome the first line tells."""
 
-_BEGINNING: Final = (commands.OpenSession, commands.ResumeSession, commands.SetHostTools, commands.Prompt)
+_BEGINNING: Final = (commands.OpenSession, commands.ResumeSession, commands.Prompt)
 """Without one of these there is no run."""
 
 

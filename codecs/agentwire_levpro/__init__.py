@@ -12,6 +12,7 @@ from agentwire.codec.contract import AgentSide, Codec, HostSide
 from agentwire_levpro.policy import POLICY
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
 
 __all__ = ["codec"]
@@ -49,6 +50,12 @@ def _recognises(line: dict[str, Any]) -> bool:
     return fits(line)
 
 
+def _checker() -> Checker:
+    from agentwire_levpro.checker import LevproChecker
+
+    return LevproChecker()
+
+
 codec = Codec(
     name="levpro",
     summary="LevPRO local-ai serve-stdio: requests with ids, chats side by side",
@@ -62,4 +69,5 @@ codec = Codec(
     max_line=MAX_LINE,
     schemas=_schemas,
     recognises=_recognises,
+    checker=_checker,
 )

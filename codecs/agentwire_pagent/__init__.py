@@ -13,6 +13,7 @@ from agentwire.codec.contract import AgentSide, Codec, HostSide
 from agentwire_pagent.policy import POLICY, POLICY_V4
 
 if TYPE_CHECKING:
+    from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
 
 __all__ = ["codec", "codec_v4"]
@@ -81,6 +82,18 @@ def _recognises_v4(line: dict[str, Any]) -> bool:
     return fits(line, "v4")
 
 
+def _checker() -> Checker:
+    from agentwire_pagent.checker import PagentChecker
+
+    return PagentChecker()
+
+
+def _checker_v4() -> Checker:
+    from agentwire_pagent.checker import PagentChecker
+
+    return PagentChecker("v4")
+
+
 codec = Codec(
     name="pagent",
     summary="pagent wire: JSON-RPC notifications, one run after the other",
@@ -92,6 +105,7 @@ codec = Codec(
     greets=False,
     schemas=_schemas,
     recognises=_recognises,
+    checker=_checker,
 )
 
 codec_v4 = Codec(
@@ -106,4 +120,5 @@ codec_v4 = Codec(
     feeds="session",
     schemas=_schemas_v4,
     recognises=_recognises_v4,
+    checker=_checker_v4,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from agentwire.codec.contract import Directive, Request, View
 from agentwire.codec.framing import LineFault
@@ -13,9 +12,6 @@ from agentwire_pagent import answers, requests, wire
 from agentwire_pagent.answers import Thread
 from agentwire_pagent.envelope import line
 from agentwire_pagent.rendering import SessionLines
-
-_FEW: Final = 4
-"""Fewer records than this are rendered quicker one by one than in runs."""
 
 
 class PagentAgent:
@@ -86,9 +82,6 @@ class PagentAgent:
         lines = self._sessions.get(session) or self._begin(session)
         if len(records) == 1:
             lines.render_one(records[0], out)
-        elif len(records) < _FEW:
-            for record in records:
-                lines.render_one(record, out)
         else:
             lines.render(records, out)
         return None

@@ -62,7 +62,6 @@ def wrap(method: str, params: bytes) -> bytes:
     return _STARTS[method] + params + _END
 
 
-def delta_splice(method: str) -> tuple[bytes, bytes, bytes]:
-    """What stands before, between and after the texts of a run of deltas."""
-    before, after = start(method) + b'{"text": ', b"}}\n"
-    return before, after + before, after
+def delta_ends(method: str) -> tuple[bytes, bytes]:
+    """What stands before and after the text of a delta in its line."""
+    return start(method) + b'{"text": ', b"}}\n"

@@ -88,21 +88,22 @@ class PagentHost:
 
     def receive(self, line: bytes | LineFault) -> Said:
         """Read one line of the agent. It never raises: what cannot be understood is kept as it is."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [Heard(bus.Notice(f"The agent sent a line that cannot be read: {line.message}", "warning"))]
-        if not line or line.isspace():
-            return []
         try:
             message = decode(line, self._dialect)
         except WireError as fault:
-            return [self._unknown(fault.method or "line", line)]
-        handle = _HANDLERS.get(message.__class__)
-        if self._ledger.idle:
-            said = None if handle is None else handle(self, message)
-            return [self._unknown(_METHODS[message.__class__], line)] if said is None else said
-        settled = self._settle_silent() + self._answered(message)
+            return [self._unknown(fault.method or "line", line)] if line.strip() else []
+        run = self._run
+        idle = self._ledger.idle
+        if type(message) is wire.TextDelta and message.text and idle and run is not None and run.turn_open:
+            # Nearly all there is: what _on_text_delta() does, without its calls.
+            run.said(message.text)
+            return [Heard(bus.TextDelta(message.text), "", run.ref)]
+        settled: Said = [] if idle else self._settle_silent() + self._answered(message)
+        handle = _HANDLERS.get(type(message))
         said = None if handle is None else handle(self, message)
-        return settled + ([self._unknown(_METHODS[message.__class__], line)] if said is None else said)
+        return [*settled, self._unknown(_METHODS[type(message)], line)] if said is None else settled + said
 
     def close(self) -> Said:
         """The agent's output ended: so did the run, and every command that still waits was not carried out."""

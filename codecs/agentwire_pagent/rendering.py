@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from agentwire import events as bus
+from agentwire.codec.runs import runs, splice
 from agentwire.events import Event, ReasoningDelta, TextDelta
 from agentwire.log.history import History
 from agentwire.log.record import Record
@@ -23,7 +24,7 @@ from agentwire.text import scrub
 from agentwire_pagent import splices, wire
 from agentwire_pagent.answers import Thread
 from agentwire_pagent.calls import Call, Showing, Shown, StepCalls
-from agentwire_pagent.envelope import delta_splice, line, wrap
+from agentwire_pagent.envelope import delta_ends, line, wrap
 from agentwire_pagent.facts import breaks_off, failure, is_cut, is_extra, own_line, summary, user_input
 from agentwire_pagent.replay import replay, snapshot
 from agentwire_pagent.usage import written
@@ -33,14 +34,11 @@ logger: Final = logging.getLogger("agentwire.pagent")
 _shown: Final = count(1)
 """Numbers sessions in the order in which connections are shown them."""
 
-_ENCODER: Final = msgspec.json.Encoder()
-_encode: Final = _ENCODER.encode
-_encode_lines: Final = _ENCODER.encode_lines
+_encode: Final = msgspec.json.Encoder().encode
 
-_TEXT: Final = delta_splice("TextDelta")
-_REASONING: Final = delta_splice("ReasoningDelta")
-_TEXT_ENDS: Final = _TEXT[::2]
-_REASONING_ENDS: Final = _REASONING[::2]
+_TEXT: Final = delta_ends("TextDelta")
+_REASONING: Final = delta_ends("ReasoningDelta")
+_DELTAS: Final[dict[type[Event], tuple[bytes, bytes]]] = {TextDelta: _TEXT, ReasoningDelta: _REASONING}
 
 
 class _Step:
@@ -99,14 +97,14 @@ class SessionLines:
         if record.origin:
             return  # a subagent's own events are not on this wire
         event = record.event
-        kind = event.__class__
+        kind = type(event)
         if kind is TextDelta or kind is ReasoningDelta:
             text = event.text  # type: ignore[union-attr]  # its class tells
             if not text:
                 return  # as the peer: an empty piece is none
-            start, end = _TEXT_ENDS
+            start, end = _TEXT
             if kind is ReasoningDelta:
-                start, end = _REASONING_ENDS
+                start, end = _REASONING
                 self._reasoned((text,))
             try:
                 out += start + _encode(text) + end
@@ -116,23 +114,12 @@ class SessionLines:
             out += self._made(make, event, record) if self._held else make(self, event, record)
 
     def render(self, records: Sequence[Record], out: bytearray) -> None:
-        """Append the lines for ``records``."""
-        run: type[Event] | None = None
-        deltas: list[str] = []
-        for record in records:
-            kind: type[Event] = record.event.__class__
-            if kind is run and not record.origin:
-                deltas.append(record.event.text)  # type: ignore[union-attr]
-                continue
-            if run is not None:
-                self._append_run(run, deltas, out)
-                run = None
-            if (kind is TextDelta or kind is ReasoningDelta) and not record.origin:
-                run, deltas = kind, [record.event.text]  # type: ignore[union-attr]
-            else:
+        """Append the lines for ``records``; deltas are rendered by the run."""
+        for record, texts in runs(records):
+            if len(texts) < 2:
                 self.render_one(record, out)
-        if run is not None:
-            self._append_run(run, deltas, out)
+            else:
+                self._render_run(record, texts, out)
 
     def feed(self, records: Sequence[Record]) -> None:
         """Remember what ``records`` say, without writing. That the session was opened before is nobody's greeting."""
@@ -141,11 +128,12 @@ class SessionLines:
             event = record.event
             if record.origin:
                 continue
-            if isinstance(event, ReasoningDelta):
-                self._reasoned((event.text,))
-            elif isinstance(event, bus.SessionOpened):
-                self.opened = event
-            elif (make := _MAKERS.get(event.__class__)) is not None:
+            kind = type(event)
+            if kind is ReasoningDelta:
+                self._reasoned((event.text,))  # type: ignore[union-attr]  # its class tells
+            elif kind is bus.SessionOpened:
+                self.opened = event  # type: ignore[assignment]  # its class tells
+            elif (make := _MAKERS.get(kind)) is not None:
                 self._made(make, event, record)
         if history is not None:
             history.feed_all(records)
@@ -164,24 +152,17 @@ class SessionLines:
 
     # --- deltas ---
 
-    def _append_run(self, kind: type[Event], deltas: list[str], out: bytearray) -> None:
+    def _render_run(self, first: Record, deltas: list[str], out: bytearray) -> None:
         """Append one line for each delta of a run."""
-        start, between, end = _TEXT
-        if kind is ReasoningDelta:
-            start, between, end = _REASONING
+        ends = _DELTAS.get(type(first.event))
+        if ends is None or first.origin:
+            return
+        if type(first.event) is ReasoningDelta:
             self._reasoned(deltas)
         if not all(deltas):
             deltas = [delta for delta in deltas if delta]
-            if not deltas:
-                return
-        try:
-            lines = _encode_lines(deltas)
-        except UnicodeEncodeError:
-            lines = _encode_lines([scrub(delta) for delta in deltas])
-        # JSON text holds no line feed of its own, so each one stands between two deltas.
-        out += start
-        out += lines[:-1].replace(b"\n", between)
-        out += end
+        if deltas:
+            out += splice(deltas, *ends)
 
     def _reasoned(self, deltas: Sequence[str]) -> None:
         if self._step is not None:

@@ -26,6 +26,7 @@ from agentwire_pagent.replay import image
 logger: Final = logging.getLogger("agentwire.pagent")
 
 _DECODER: Final[LineDecoder[wire.HostCommand]] = LineDecoder(wire.HostCommand)
+_decode: Final = _DECODER.decode
 
 BUSY: Final = "A run is under way; another thread can be shown after its end."
 _BETWEEN_RUNS: Final = frozenset((wire.Resume, wire.Reset))
@@ -33,18 +34,18 @@ _BETWEEN_RUNS: Final = frozenset((wire.Resume, wire.Reset))
 
 def read(line: bytes | LineFault, view: View) -> Request | None:
     """Read one line of a host. None for what is ignored."""
-    if isinstance(line, LineFault):
+    if type(line) is LineFault:
         _ignore(line.message)
         return None
     try:
-        command: wire.HostCommand | None = _DECODER.decode(line)
+        command: wire.HostCommand | None = _decode(line)
     except (DecodeError, RecursionError):
         command = _read_again(line)
-    made = None if command is None else _TO_BUS[command.__class__](command)
+    made = None if command is None else _TO_BUS[type(command)](command)
     if made is None:
         return None
     # The token is the line itself: it tells what an answer is about.
-    if command.__class__ in _BETWEEN_RUNS and view.turn_active():
+    if type(command) in _BETWEEN_RUNS and view.turn_active():
         return Request(None, Refusal("busy", BUSY, retryable=True), command)
     return Request(made, None, command)
 

@@ -61,10 +61,6 @@ SETUP = [
         "--host-tools requires --input-format stream-json (their results are read from standard input)",
     ),
     (("--fork-session", "go"), "--fork-session requires --resume or --continue"),
-    (
-        ("--output-format", "stream-json", "--input-format", "stream-json", "--host-tools", "t", "--host-gate", "-c"),
-        "--host-gate is not supported by agentwire with --resume or --continue",
-    ),
     (("--project", "/no/such/place", "go"), "--project '/no/such/place' is not a directory"),
     (("--provider", "nobody", "go"), "unknown provider 'nobody' (known: anthropic, openai, stub)"),
     (("--model", "unknown", "go"), "no configured provider serves the model 'unknown'"),

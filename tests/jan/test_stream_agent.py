@@ -62,7 +62,7 @@ def test_what_is_asked_for_at_first() -> None:
         commands.ResumeSession("s"), commands.Prompt("go"),
     ]  # fmt: skip
     assert [request.command for request in JanStreamAgent(resume="s", host_tools=[declared]).opening()] == [
-        commands.ResumeSession("s"), commands.SetHostTools("", [TOOL]),
+        commands.ResumeSession("s", tools=[TOOL]),
     ]  # fmt: skip
     assert codec.begin is not None
     assert [type(request.command) for request in codec.begin(codec.agent(task=7))] == [
@@ -76,7 +76,6 @@ def test_what_is_asked_for_at_first() -> None:
         {"input_format": "text"},
         {"input_format": "json"},
         {"output_format": "xml"},
-        {"resume": "s", "host_gate": True},
         {"host_tools": [{"name": "shell"}]},
     ],
 )

@@ -1,0 +1,63 @@
+"""The rules of each wire: our own output keeps them whatever happened, and every rule can be broken."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import complete_log, logs
+from wires import STREAMS, WIRES, rendered, split
+
+from agentwire.codec import Record, Violation
+from agentwire.codec.framing import LineFault
+
+every_wire = pytest.mark.parametrize("name", WIRES)
+
+
+def check(name: str, stream: bytes) -> list[Violation]:
+    made = WIRES[name].checker
+    assert made is not None
+    checker = made()
+    return [found for line in split(stream) for found in checker.agent(line)] + checker.close()
+
+
+def broken(name: str, stream: bytes) -> list[Violation]:
+    return [found for found in check(name, stream) if found.severity == "must"]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_recordings_of_the_real_peer_keep_every_rule(name: str) -> None:
+    source, stream = STREAMS[name]
+    without_end = [Violation("the run has no end", "8", "should")]
+    assert check(source, stream) == (without_end if name == "v4_error_mid_stream_provider" else [])
+
+
+@every_wire
+@settings(max_examples=40, deadline=None)
+@given(records=logs())
+def test_what_we_write_keeps_the_rules_whatever_happened(name: str, records: list[Record]) -> None:
+    stream, _ = rendered(WIRES[name], {"s": records})
+    if name == "jan-stream" and b'"result"' not in stream:
+        return  # the log has no turn
+    assert broken(name, stream) == []
+
+
+@every_wire
+def test_the_same_for_every_event(name: str) -> None:
+    assert broken(name, rendered(WIRES[name], {"s": complete_log()})[0]) == []
+
+
+@every_wire
+@settings(max_examples=40, deadline=None)
+@given(lines=st.lists(st.binary(max_size=30) | st.sampled_from([b"{}", b"[]", b"1", b'{"type":"error"}', b'{"id":1}'])))
+def test_anything_may_come_and_nothing_is_raised(name: str, lines: list[bytes]) -> None:
+    made = WIRES[name].checker
+    assert made is not None
+    checker = made()
+    for line in lines:
+        for take in (checker.agent, checker.host):
+            assert all(isinstance(found, Violation) for found in take(line))
+    fault = LineFault("too_long", "line too long")
+    assert checker.agent(fault)
+    assert checker.host(fault)
+    checker.close()
