@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -193,7 +194,7 @@ class CallBatch:
                 call_id=call.ref.call_id,
                 name=call.ref.name,
                 category=call.category,
-                settle=lambda decision: self._settled(call, approval_id, decision),
+                settle=partial(self._settled, call, approval_id),
                 origin=turn.origin,
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import platform
+from functools import lru_cache
 from pathlib import Path
 
 logger = logging.getLogger("agentwire.prompt")
@@ -23,13 +24,15 @@ Today's date: {date}"""
 
 def system_prompt(workspace: Path, today: datetime.date | None = None) -> str:
     """Working directory, platform, date, and the workspace's AGENTS.md if it has one. Reads a file."""
-    text = TEMPLATE.format(
-        workspace=workspace,
-        platform=f"{platform.system()} {platform.release()}",
-        date=(today or datetime.date.today()).isoformat(),
-    )
+    text = _situation(workspace, today or datetime.date.today())
     instructions = _instructions(workspace)
     return f"{text}\n\nInstructions of this workspace ({INSTRUCTIONS}):\n{instructions}" if instructions else text
+
+
+@lru_cache(maxsize=64)  # so that the turns of a day that are under way in one workspace share one text
+def _situation(workspace: Path, today: datetime.date) -> str:
+    system = f"{platform.system()} {platform.release()}"
+    return TEMPLATE.format(workspace=workspace, platform=system, date=today.isoformat())
 
 
 def _instructions(workspace: Path) -> str:

@@ -42,6 +42,7 @@ from agentwire.events import (
 )
 from agentwire.log.history import History
 from agentwire.log.record import Record
+from agentwire.log.unfinished import NOTHING_USED
 from agentwire.messages import Message
 from agentwire.session import Session
 from agentwire.text import scrub
@@ -161,7 +162,7 @@ class Turn:
         """The turn's first record."""
         self.instructions = ""
         """The system prompt of this turn."""
-        self.usage = Usage()
+        self.usage = NOTHING_USED
         self.steps = 0
         self.last_text = ""
         self.finish_reason = ""
@@ -334,7 +335,7 @@ class Turn:
         """Account for tokens spent in this turn. Raises ``TypeError`` for an ``extra`` that JSON has no words for."""
         if usage.extra is not UNSET:
             msgspec.json.encode(usage.extra)
-        self.usage = self.usage + usage
+        self.usage = usage if self.usage is NOTHING_USED else self.usage + usage
 
     # --- steps ---
 

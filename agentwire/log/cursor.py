@@ -153,6 +153,8 @@ class Cursor:
         if self.position < log.seq or self.closed or log.closed:
             return False
         if self._ticket is not None:
+            if self._ticket[1] == wake:
+                return True
             log._parked = [ticket for ticket in log._parked if ticket is not self._ticket]
         self._ticket = (self, wake)
         log._parked.append(self._ticket)

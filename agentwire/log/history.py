@@ -41,7 +41,7 @@ from agentwire.events import (
     UserJoined,
 )
 from agentwire.log.record import Record
-from agentwire.log.unfinished import Unfinished
+from agentwire.log.unfinished import NOTHING_USED, Unfinished
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentwire.text import scrub
 
@@ -111,7 +111,7 @@ class History:
         self.counted = (0, 0)
         """Tokens that the service counted for the last request and its reply, and how many of :meth:`messages` that
         was; zeros: nothing was counted of what the history is now."""
-        self._usage = Usage()
+        self._usage = NOTHING_USED
         self._last_text = ""
         self._messages: list[Message] = []
         self._step = _Step()

@@ -6,7 +6,7 @@ Kept beside the history by the same fold, over all origins, for :mod:`agentwire.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -33,6 +33,9 @@ from agentwire.events import (
 )
 from agentwire.log.record import Record
 
+NOTHING_USED: Final = Usage()
+"""Most sessions of a process are at rest: they share one."""
+
 
 class Begun(NamedTuple):
     """Something that was begun: a call (``name``), a question about a call, a subagent (``name``)."""
@@ -55,7 +58,7 @@ class Unfinished:
         """Steps that it has begun, subagents' not counted."""
         self.finish_reason = ""
         """Of its last step that is finished."""
-        self.usage = Usage()
+        self.usage = NOTHING_USED
         """Tokens of all its finished steps, subagents' included."""
         self.calls: dict[str, Begun] = {}
         """By call id: shown, and neither finished nor cancelled."""
@@ -78,12 +81,12 @@ class Unfinished:
             self.turn = record.turn
             self.steps = 0
             self.finish_reason = ""
-            self.usage = Usage()
+            self.usage = NOTHING_USED
 
     def _turn_finished(self, event: TurnFinished, record: Record) -> None:
         if not record.origin:
             self.turn = 0
-            self.usage = Usage()
+            self.usage = NOTHING_USED
 
     def _step_started(self, event: StepStarted, record: Record) -> None:
         if not record.origin:
@@ -93,7 +96,7 @@ class Unfinished:
         if not record.origin:
             self.finish_reason = event.finish_reason
         if event.usage is not UNSET:
-            self.usage = self.usage + event.usage
+            self.usage = event.usage if self.usage is NOTHING_USED else self.usage + event.usage
 
     def _call_shown(self, event: CallStarted | CallReady, record: Record) -> None:
         self.calls.setdefault(event.call_id, Begun(record.turn, record.origin, event.name, event.call_id))

@@ -64,6 +64,7 @@ ProviderFor = Callable[[str, Path], tuple[Provider | None, str]]
 BUSY = "A turn is running; send the message again after its end."
 LATE_HISTORY = "init_history is only accepted before the first message"
 LATE_MCP = "AddMcpServer '{name}': rejected — only allowed before first Message"
+NONE_APPROVED: frozenset[str] = frozenset()
 CLIENT_GONE = "Client disconnected"
 STOPPED_WAITING = "The message was stopped before its turn began"
 NOTHING_TO_RESUME = "There was no unfinished turn to resume; this one begins anew."
@@ -147,7 +148,7 @@ class SessionRunner:
             id=str(uuid.uuid4()),
             ref=command.ref,
             input=parts,
-            approved=frozenset(command.approve),
+            approved=frozenset(command.approve) if command.approve else NONE_APPROVED,
             agent=command.agent,
         )
         session.active = turn

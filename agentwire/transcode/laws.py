@@ -13,8 +13,8 @@ def broken_laws(records: Iterable[Record]) -> list[str]:
     """What is wrong with a session's log, in words; nothing for a log in order.
 
     Sequence numbers have no gaps; turns are numbered, one at a time, each with one end and nothing of it after that;
-    questions are about calls that were shown, and settled before their call runs or ends; a call runs at most once; what
-    was begun in a turn is closed before its end.
+    questions are about calls that were shown, and settled before their call runs or ends; a call runs at most once;
+    what was begun in a turn is closed before its end.
     """
     laws = _Laws()
     for record in records:

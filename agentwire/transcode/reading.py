@@ -110,7 +110,7 @@ class LogReader:
         if overheard.refusal is not None or not isinstance(command, commands.Approve | commands.Deny):
             return []
         allowed = isinstance(command, commands.Approve)
-        scope = self._scope(command.scope) if isinstance(command, commands.Approve) else ""
+        scope: Any = self._scope(command.scope) if isinstance(command, commands.Approve) else ""
         reason = command.reason if isinstance(command, commands.Deny) else ""
         for book in self._books.of(command.session):
             logged = book.settle(

@@ -99,7 +99,8 @@ class Steps:
     def _call(self, event: bus.CallReady | bus.ApprovalRequested | bus.CallRunning, at: At) -> list[Placed]:
         before: list[Placed] = []
         if isinstance(event, bus.CallReady):
-            if (self._called and not self._held and self._closed >= self._ready.keys()) or (not self._open and not self._called):
+            over = self._called and not self._held and self._closed >= self._ready.keys()
+            if over or not (self._open or self._called):
                 before = self._next(at)
             self._called = True
             self._ready[event.call_id] = bus.CallRef(event.call_id, event.name, event.arguments_text)

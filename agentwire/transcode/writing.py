@@ -1,7 +1,7 @@
 """Logs into lines: what an agent of any wire would have written of what happened, as one stream of its output.
 
-A log may hold what one stream cannot: several sessions where the wire knows one, a beginning that it does not tell. What
-is changed for that is counted; all else that a wire does to a log its fidelity table says.
+A log may hold what one stream cannot: several sessions where the wire knows one, a beginning that it does not tell.
+What is changed for that is counted; all else that a wire does to a log its fidelity table says.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ POLICY: Final = Policy(
     step_limit="error",
     when_busy="refuse",
     on_eof="run_on",
+    failing_calls="guard",
     shows_subagents=False,
 )
 """Sections 2.3 and 2.4 of the aionrs protocol and its lifecycle: nothing is free in mode default, all calls of a step

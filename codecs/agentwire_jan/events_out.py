@@ -135,6 +135,7 @@ class Items:
     # --- steps ---
 
     def _step_started(self, event: bus.StepStarted, run: _Run, record: Record) -> Made:
+        run.usage = None  # what is told at the end is the last request's
         run.held.clear()
         run.holding = True
         step = wire.Step(index=event.index + 1, max=event.max)

@@ -1,7 +1,7 @@
 """The rules of this wire, checked line by line: envelope and parameters (sections 1, 2, 8), order (section 3).
 
-A classic run may stop anywhere: that is how it tells of a failure (section 5). What a v4 peer says beside a run may stand
-between any two lines of it.
+A classic run may stop anywhere: that is how it tells of a failure (section 5). What a v4 peer says beside a run may
+stand between any two lines of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STOPS: Final = frozenset({"continuing", "no_tool_calls", "empty_response", "max
 
 
 class _Run:
-    """A run under way. ``phase``: what was told last is a turn's end (or the run's beginning), its pieces, or its reply."""
+    """A run under way. ``phase``: between turns, in the pieces of a reply, or at the calls that follow it."""
 
     def __init__(self) -> None:
         self.turn = -1
@@ -122,7 +122,7 @@ class PagentChecker:
         # v4 gives a turn that used up the limit no end if another follows to sum up.
         run, found = self._in_run("a turn begins", "between", *(("calls",) if self._v4 else ()))
         if message.turn != run.turn + 1:
-            found.append(_must(f"turn {message.turn} follows turn {run.turn}" if run.turn >= 0 else "turns count from 0"))
+            found.append(_must(f"turn {message.turn} where turn {run.turn + 1} begins"))
         run.turn, run.phase = message.turn, "pieces"
         run.text, run.reasoning, run.listed, run.ran = [], [], [], False
         return found

@@ -79,14 +79,14 @@ class Account:
         if self._session is None:
             from botocore.session import Session
 
-            # What it says when it is asked for everything holds session tokens.
-            logging.getLogger("botocore.auth").setLevel(logging.INFO)
             self._session = Session(profile=self._profile or self._environ.get("AWS_PROFILE") or None)
         return self._session
 
     def _ask(self, question: Any) -> Any:
         from botocore.exceptions import BotoCoreError, ProfileNotFound
 
+        # At the debug level it shows tokens: requests as they are signed, and replies that bring credentials.
+        logging.getLogger("botocore").setLevel(logging.INFO)
         try:
             return question()
         except ProfileNotFound as error:

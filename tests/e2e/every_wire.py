@@ -16,6 +16,7 @@ import trio
 from support.agent_process import PATIENCE, AgentProcess
 from support.launcher import Launcher
 from support.model_service import ModelService
+from support.patterns import matches
 from support.replies import JsonObject
 from support.wire_rules import compact
 
@@ -70,6 +71,14 @@ class Peer(AgentProcess):
         """Whether a line answers :meth:`question`."""
         raise NotImplementedError
 
+    def decision(self, question: str, decision: str, name: str) -> JsonObject:
+        """A line that answers a question of the agent's; ``name`` is its id, where lines have one."""
+        raise NotImplementedError
+
+    def is_stale(self, event: JsonObject, name: str) -> bool:
+        """Whether a line says that the question of :meth:`decision` is not, or no longer, asked."""
+        raise NotImplementedError
+
     async def answers(self, *lines: str | bytes | JsonObject) -> list[JsonObject]:
         """Write lines; what was said from then up to the answer to a question that follows them."""
         self.rest()
@@ -114,9 +123,11 @@ class Peer(AgentProcess):
         """Send a user input."""
         await self.do(Prompt(text, session=self.session))
 
-    async def stop(self) -> None:
-        """Stop what runs."""
-        await self.do(Stop(self.session))
+    async def stop(self, *, together_with: bytes = b"") -> None:
+        """Stop what runs; ``together_with`` are lines of the same write, after it."""
+        out = bytearray()
+        assert isinstance(self.host.send(Stop(self.session), out), int)
+        await self.send_bytes(bytes(out) + together_with)
 
     async def hear(self, kind: type[Kind], within: float = PATIENCE, **fields: Any) -> Kind:
         """The next thing of that kind; what came before it is passed over."""
@@ -171,6 +182,12 @@ class Jan(Peer):
     def is_answer(self, event: JsonObject, name: str) -> bool:
         return event.get("id") == name
 
+    def decision(self, question: str, decision: str, name: str) -> JsonObject:
+        return _rpc(name, "permission/respond", {"requestId": question, "decision": decision})
+
+    def is_stale(self, event: JsonObject, name: str) -> bool:
+        return matches(event, {"id": name, "error.code": -32602, "error.data.kind": "not_pending"})
+
 
 class JanStream(Peer):
     """One run."""
@@ -190,6 +207,13 @@ class JanStream(Peer):
 
     def is_answer(self, event: JsonObject, name: str) -> bool:
         return event["type"] == "input_error" and event["message"].startswith(f"unknown type '{name}'")
+
+    def decision(self, question: str, decision: str, name: str) -> JsonObject:
+        return {"type": "permission", "request_id": question, "decision": decision}
+
+    def is_stale(self, event: JsonObject, name: str) -> bool:
+        message = event.get("message", "")
+        return event["type"] == "input_error" and message.startswith("no permission request '")
 
 
 class Levpro(Peer):
@@ -290,17 +314,22 @@ async def start(nursery: trio.Nursery, tmp_path: Path, model: ModelService) -> A
 class Talk:
     """One conversation, in as many processes as it takes: where a process is a run, the next one resumes it."""
 
-    def __init__(self, start: Starter, wire: str, *options: str, provider: str = "openai") -> None:
+    def __init__(
+        self, start: Starter, wire: str, *options: str, provider: str = "openai", session: str = ""
+    ) -> None:  # fmt: skip
         self._start, self._wire, self._options, self._provider = start, wire, options, provider
         self._peer: Peer | None = None
-        self._session = ""
+        self._session = session
+        self._runs = wire == "jan-stream"
 
     async def peer(self) -> Peer:
         """Whoever takes the next prompt."""
         if self._peer is None:
-            more = ("--codec-option", f"resume={self._session}") if self._session else ()
+            more = ("--codec-option", f"resume={self._session}") if self._session and self._runs else ()
             self._peer = await self._start.start(self._wire, *self._options, *more, provider=self._provider)
-            self._session = self._peer.session if self._wire == "jan-stream" else ""
+            if self._session and not self._runs:
+                self._peer.session = self._session
+            self._session = self._peer.session
         return self._peer
 
     async def turn(self, text: str = "go") -> list[AnyEvent]:
@@ -318,10 +347,14 @@ class Talk:
         """Everything heard up to the end of the turn that runs."""
         peer = await self.peer()
         await peer.hear(TurnFinished)
-        if self._wire == "jan-stream":
-            assert await peer.wait_exit() == 0, peer.story()
-            self._peer = None
+        await self.over()
         return last_turn(peer.heard)
+
+    async def over(self) -> None:
+        """The turn has ended, and so does a process that is a run."""
+        if self._runs and self._peer is not None:
+            assert await self._peer.wait_exit() == 0, self._peer.story()
+            self._peer = None
 
 
 def last_turn(events: list[AnyEvent]) -> list[AnyEvent]:

@@ -140,6 +140,8 @@ def said(stage: Stage) -> str:
 
 async def prompt(stage: Stage, text: str, number: int) -> None:
     await stage.until(lambda: number == 1 or stage.session.active is None)
+    if stage.codec.name != "pagent":  # which says nothing of how a run broke off
+        await stage.until(lambda: sum(isinstance(item.event, TurnFinished) for item in stage.heard) == number - 1)
     await stage.send(Prompt(text, ref=f"t{number}", session="s" if stage.codec.name == "levpro" else ""))
 
 

@@ -226,6 +226,7 @@ async def test_a_profile_that_is_not_there() -> None:
 
 
 async def test_no_secret_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("botocore").setLevel(logging.NOTSET)  # as in a process that has signed nothing yet
     environ = {**KEYS, "AWS_SESSION_TOKEN": "token-of-mine"}
     told = b'{"message":"The canonical string should have been x-amz-security-token:token-of-mine secret-of-mine"}'
     refusal = Answer([told], 403, {"content-type": "application/json", "x-amzn-errortype": "InvalidSignatureException"})
