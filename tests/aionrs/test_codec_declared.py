@@ -25,6 +25,7 @@ def test_the_policy() -> None:
     assert codec.policy == Policy(
         name="aionrs", calls="parallel", can_ask=True, free=frozenset(), always_covers="category",
         empty_answer="retry_then_error", step_limit="error", when_busy="refuse", on_eof="run_on",
+        failing_calls="guard",
     )  # fmt: skip
 
 

@@ -8,16 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.cases import CASES
-
-from agentwire import registry
 
 TESTS: Final = Path(__file__).parents[1]
-
-AREAS: Final = ("S-b", "S-c", "S-d")
-"""Framing, turns, sessions: what a wire has a part in."""
-
-WIRES: Final = ("aionrs", "pagent", "pagent-v4", "jan", "jan-stream", "levpro")
 
 PLAYED: Final[set[tuple[str, str]]] = set()
 """Pairs of case and wire that :func:`on_wires` gave to a test."""
@@ -72,20 +64,9 @@ def on_wires(case: str, *wires: str) -> Callable[[Callable[..., object]], Callab
     return mark
 
 
-def cases() -> list[str]:
-    """The cases of this table."""
-    return sorted(case for case in CASES if case.startswith(AREAS))
-
-
 def elsewhere(case: str, wire: str) -> bool:
     """Whether a module of that wire alone plays the case."""
-    pattern = ELSEWHERE.get(wire)
-    if pattern is None:
+    if wire not in ELSEWHERE:
         return False
     wanted = re.compile(rf'^@case\("{case}"\)$', re.MULTILINE)
-    return any(wanted.search(path.read_text("utf-8")) for path in TESTS.glob(pattern))
-
-
-def installed() -> list[str]:
-    """The wires that there are."""
-    return sorted(registry.names(registry.CODECS))
+    return any(wanted.search(path.read_text("utf-8")) for path in TESTS.glob(ELSEWHERE[wire]))

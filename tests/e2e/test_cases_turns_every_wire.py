@@ -76,9 +76,8 @@ async def test_stop_withdraws_what_the_host_was_asked_to_do(wire: str, start: St
     """Before the end of the turn, and with the reason."""
     model.script(Reply(ToolCall("t1", "host__arm", {})))
     peer = await start.start(wire)
-    opened = await peer.ask(
-        OpenSession(workspace=".", builtins=False, tools=[HostTool("arm", "Moves.", {"type": "object"})], host_permissions=True)
-    )  # fmt: skip
+    arm = HostTool("arm", "Moves.", {"type": "object"})
+    opened = await peer.ask(OpenSession(workspace=".", builtins=False, tools=[arm], host_permissions=True))
     assert isinstance(opened, Done)
     assert isinstance(opened.value, SessionState)
     peer.session = opened.value.id

@@ -27,7 +27,8 @@ async def results(launch: Launcher, model: ModelService, *calls: tuple[str, dict
     assert [event["call_id"] for event in found] == [f"t{n}" for n in range(len(calls))]
     # What the host sees and what the model reads is the same text, a diff apart.
     told = model.requests[-1].results
-    assert all(told[e["call_id"]] == e["output"] for e in found if e["output_type"] == "text")
+    # The model may be warned besides: it reads that its calls keep failing (section 2.9).
+    assert all(told[e["call_id"]].startswith(e["output"]) for e in found if e["output_type"] == "text")
     return found
 
 
