@@ -1,4 +1,4 @@
-"""Every failure case of framing, turns and sessions is played on every wire, or it is said why it has no meaning there."""
+"""Every failure case of framing, turns and sessions is played on every wire, or it is said why it has no meaning."""
 
 from __future__ import annotations
 

@@ -40,6 +40,12 @@ def stream_of(step: Json, number: str) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
+def recent(messages: list[Json]) -> list[Json]:
+    """The last two things the user said and all after them: what was before was seen when it was new."""
+    asked = [position for position, message in enumerate(messages) if message["role"] == "user"]
+    return messages[asked[-2] if len(asked) > 1 else 0 :]
+
+
 class FaultyService:
     """The service. What is wrong with a request is kept in :attr:`faults`."""
 
@@ -87,7 +93,7 @@ class FaultyService:
     async def _answer(self, link: h11.Connection, stream: trio.SocketStream, body: Json) -> bool:
         """Whether the connection can be used on."""
         self.requests += 1
-        self.faults += openai_faults(body)
+        self.faults += openai_faults({**body, "messages": recent(body["messages"])})
         step, number = self._planned(body)
         kind = step["kind"]
         if kind == "hang":

@@ -14,6 +14,8 @@ from typing import Any
 TEXT = "The quick brown fox 🦊 jumps over the lazy dog. "
 
 COMMANDS = (
+    "true",
+    "echo hello; echo world >&2",
     "echo hello",
     "exit 3",
     "kill -9 $$",
@@ -59,7 +61,7 @@ def draw(number: int, rng: random.Random) -> Plan:
     """The plan of a turn."""
     steps = [_step(rng) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))]
     steps.append(Step(rng.choices(("text", "cut", "error", "busy", "refused", "hang"), (78, 6, 5, 4, 4, 3))[0]))
-    steps[-1].size = rng.choice((1, 4, 4, 20, 200))
+    steps[-1].size = rng.choice((1, 1, 4, 4, 4, 20, 20, 100))
     plan = Plan(number, steps, answers=rng.choices(("approve", "deny", "nothing"), (80, 15, 5))[0])
     if any(step.kind == "hang" for step in steps) or plan.answers == "nothing" or rng.random() < 0.12:
         plan.stop_after = rng.choice((0.0, 0.002, 0.01, 0.03, 0.08))
@@ -74,7 +76,7 @@ def _step(rng: random.Random) -> Step:
         ]
         arguments: dict[str, Any] = {"n": rng.randrange(1000)}
         if kind == "exec":
-            arguments = {"cmd": rng.choice(COMMANDS), "timeout": 150}
+            arguments = {"cmd": rng.choice(COMMANDS), "timeout": 80}
         name = {"exec": "ExecCommand", "unknown": "no.such tool"}.get(kind, kind)
         step.calls.append((name, arguments))
     return step

@@ -35,6 +35,8 @@ _QUIRKS: Final = {
         "api_path": "api_path",
         "sanitize_schema": "schema_cleanup",
     },
+    "bedrock": {"sanitize_schema": "schema_cleanup"},
+    "vertex": {"sanitize_schema": "schema_cleanup"},
 }
 """aionrs's names for how services differ, and our providers' options of the same meaning."""
 
@@ -131,7 +133,7 @@ def _settings(provider: str, service: Service) -> dict[str, Any]:
     result: Table = {ours: service.compat[theirs] for theirs, ours in quirks.items() if theirs in service.compat}
     if "effort_levels" in quirks and service.compat.get("supports_effort") is False:
         result["effort_levels"] = []
-    if provider == "anthropic" and service.prompt_caching is not None:
+    if provider in ("anthropic", "bedrock", "vertex") and service.prompt_caching is not None:
         result["prompt_caching"] = service.prompt_caching
     for key in ("base_url", "api_key"):
         if value := getattr(service, key):
