@@ -10,6 +10,7 @@ from agentwire_jan.policy import POLICY
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.kit import Kit
 
 __all__ = ["codec"]
 
@@ -53,6 +54,12 @@ def _checker() -> Checker:
     return JanChecker()
 
 
+def _requirements() -> Kit:
+    from agentwire_jan.requirements import requirements
+
+    return requirements()
+
+
 codec = Codec(
     name="jan",
     summary="Jan agent RPC: JSON-RPC 2.0, many sessions, host tools and questions",
@@ -67,4 +74,5 @@ codec = Codec(
     schemas=_schemas,
     recognises=_recognises,
     checker=_checker,
+    requirements=_requirements,
 )

@@ -14,16 +14,34 @@ from agentwire_jan.policy import POLICY
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.kit import Kit
 
 STREAM_POLICY: Final = msgspec.structs.replace(POLICY, name="jan-stream", step_limit="abort", on_eof="run_on")
 """As the RPC's, but that a run goes on without its host, and may have a limit."""
 
 
-def _agent(**options: Any) -> AgentSide:
-    """``options``: see :class:`agentwire_jan.stream_agent.JanStreamAgent`."""
+def _agent(
+    task: Any = "",
+    *,
+    input_format: Any = "stream-json",
+    output_format: Any = "stream-json",
+    host_tools: Sequence[Any] = (),
+    host_gate: bool = False,
+    resume: str = "",
+    report: Any = None,
+) -> AgentSide:
+    """The options are those of :class:`agentwire_jan.stream_agent.JanStreamAgent`."""
     from agentwire_jan.stream_agent import JanStreamAgent
 
-    return JanStreamAgent(**options)
+    return JanStreamAgent(
+        task,
+        input_format=input_format,
+        output_format=output_format,
+        host_tools=host_tools,
+        host_gate=host_gate,
+        resume=resume,
+        report=report,
+    )
 
 
 def _begin(side: Any) -> Sequence[Request]:
@@ -61,6 +79,12 @@ def _checker() -> Checker:
     return JanStreamChecker()
 
 
+def _requirements() -> Kit:
+    from agentwire_jan.stream_requirements import requirements
+
+    return requirements()
+
+
 codec_stream = Codec(
     name="jan-stream",
     summary="Jan's stream-json: one run, told in JSON lines, with a result at its end",
@@ -75,4 +99,5 @@ codec_stream = Codec(
     schemas=_schemas,
     recognises=_recognises,
     checker=_checker,
+    requirements=_requirements,
 )

@@ -80,7 +80,7 @@ class JanStreamAgent:
         self._prose = output_format == "text"
         self._host_gate = host_gate
         self._tools = read_tools(list(host_tools))
-        self._resume = resume
+        self._resume = str(resume)  # on a command line, an id of digits is a number
         self._tell = report
         self._lines = _Lines(STREAM)
         self._report = Report()

@@ -97,7 +97,7 @@ def test_a_step_with_calls() -> None:
         {"type": "tool_result", "id": "c1", "content": "text of the file", "is_error": False},
         {"type": "tool_result", "id": "c2", "content": "ERROR: exit status 1", "is_error": True},
     ]
-    assert told[12] == {"type": "done", "stop_reason": "length", "usage": SPENT}
+    assert told[12] == {"type": "done", "stop_reason": "length", "usage": None}  # the last request told of none
 
 
 def test_calls_do_not_wait_for_a_step_that_never_ends() -> None:
