@@ -57,7 +57,7 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[
     try:
         codec = registry.load_codec(options.codec)
         _check_options(codec, options.codec_options)
-        side = codec.agent(**options.codec_options)
+        side = _agent_side(codec, options.codec_options)
     except (registry.UnknownName, ConfigError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return USAGE
@@ -66,6 +66,7 @@ def _serve(agent: Any, options: ServeOptions, pipes: StdioPipes, stopping: list[
         print(f"Error: the codec '{options.codec}' cannot be loaded: {type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
     try:
+        _check_sessions(codec, options)
         recorder = _record(options, codec, pipes)
     except ConfigError as error:
         return _fatal(pipes, side, str(error))
@@ -122,6 +123,17 @@ def _witness(setup: Setup, recorder: Recorder) -> None:
     setup.witness.begins(setup.described())
 
 
+def _agent_side(codec: Codec, given: dict[str, Any]) -> AgentSide:
+    """Raises :class:`ConfigError` for options whose values the codec does not take."""
+    try:
+        return codec.agent(**given)
+    except (ValueError, TypeError) as error:
+        if not given:
+            raise
+        logger.debug("the codec %s refused its options", codec.name, exc_info=True)
+        raise ConfigError(f"The codec '{codec.name}' refuses its options: {error}") from error
+
+
 def _check_options(codec: Codec, given: dict[str, Any]) -> None:
     """Raise :class:`ConfigError` for an option that the codec does not have."""
     if given:
@@ -130,8 +142,27 @@ def _check_options(codec: Codec, given: dict[str, Any]) -> None:
         known = signature(codec.agent).parameters
         unknown = [name for name in given if name not in known]
         if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values()):
+            if unknown[0] in _WORDS:
+                raise ConfigError(f"The codec '{codec.name}' takes no {_WORDS[unknown[0]]}")
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise ConfigError(f"The codec '{codec.name}' has no option '{unknown[0]}'; {has}")
+
+
+_WORDS = {"task": "TASK", "errors": "--pagent-errors"}
+"""Options of a codec that the command line has words of its own for."""
+
+
+def _check_sessions(codec: Codec, options: ServeOptions) -> None:
+    """Raise :class:`ConfigError` for a word about the process's one session where there is none."""
+    if codec.sessions == "one":
+        return
+    said = {
+        "--session-id": options.session_id is not None,
+        "--resume": options.resume is not None,
+        "--fork-session": options.fork_session,
+    }
+    for flag in (flag for flag, given in said.items() if given):
+        raise ConfigError(f"{flag} is for wires with one session a process; a host of '{codec.name}' opens its own")
 
 
 def _greet(boot: Boot, outbox: Outbox, pipes: StdioPipes) -> bool:

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from agentwire.log.errors import BadSessionId, JournalError, SessionExists, SessionInUse, SessionNotFound, StoreError, reason
+from agentwire.log.errors import (
+    BadSessionId,
+    JournalError,
+    SessionExists,
+    SessionInUse,
+    SessionNotFound,
+    StoreError,
+    reason,
+)
 from agentwire.log.journal import (
     HEADER_LIMIT,
     VERSION,
@@ -46,12 +54,13 @@ DATA_DIR = "AGENTWIRE_DATA_DIR"
 _SUFFIX = ".jsonl"
 _LONGEST_NAME = 200
 _FIRST_READ = 4096
+_PLAIN_NAME = re.compile(rf"(?!\.{{1,2}}$)[A-Za-z0-9_.-]{{1,{_LONGEST_NAME}}}")
 _NOT_PLAIN = re.compile(rb"[^A-Za-z0-9_.-]")
 _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 
 
-class SessionInfo(Struct):
-    """A stored session, as its journal's first line and its file tell."""
+class SessionInfo(Struct, gc=False):
+    """A stored session, as its journal's first line and its file tell. There may be very many of them."""
 
     id: str
     created: int = 0
@@ -249,7 +258,10 @@ def _session_of(name: str) -> str:
     """Give the session whose file has this name; empty: none has."""
     if not name.endswith(_SUFFIX):
         return ""
-    plain = name.removesuffix(_SUFFIX).encode(errors="surrogateescape")
+    stem = name.removesuffix(_SUFFIX)
+    if _PLAIN_NAME.fullmatch(stem):  # nearly all are
+        return stem
+    plain = stem.encode(errors="surrogateescape")
     try:
         session = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), plain).decode()
         return session if _file_name(session) == name else ""

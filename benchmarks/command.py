@@ -23,6 +23,8 @@ BENCHMARKS = {
     "provider_stream": "a model service's stream, read by a provider",
     "first_line": "from the start of the process to its first line",
     "session_memory": "resident memory of a session",
+    "stored_sessions": "taking up a long session, listing very many",
+    "replay_recording": "memory of replaying a recording of a million lines",
     "task_steps": "how often the scheduler runs for an event",
 }
 """Modules of this package, each with a function ``measure(effort)`` that gives :class:`Figure` objects."""

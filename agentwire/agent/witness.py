@@ -47,7 +47,7 @@ class Witness:
         self._recorder.aside("note", {"setup": about})
 
     def provider(self, provider: Provider, asked: str, model: str) -> Provider:
-        """The provider, its replies recorded; ``asked`` is the model that a host wanted, ``model`` what it is called."""
+        """The provider, its replies recorded; ``asked``: the model that a host wanted, ``model``: its name there."""
         about = {
             "asked": asked, "serves": model, "name": provider.name, "model": provider.model,
             "thinking": provider.thinking, "effort_levels": list(provider.effort_levels),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ def replay(
         raise click.UsageError("--lenient goes with --serve.")
     if (step or from_turn > 1) and what in ("serve", "verify"):
         raise click.UsageError(f"--{'step' if step else 'from-turn'} does not go with --{what}.")
+    # What a codec says to an agent's log of a host's bad lines was said when it was recorded.
+    logging.getLogger("agentwire").setLevel(logging.ERROR)
     try:
         recording = open_recording(file)
         pace = Pace(0 if instant or step else speed)

@@ -11,11 +11,11 @@ from msgspec import UNSET
 from agentwire.cli import DEFAULT_CODEC
 
 
-def parse_option(text: str) -> tuple[str, Any]:
+def parse_option(text: str, flag: str = "--provider-option") -> tuple[str, Any]:
     """``KEY=VALUE``; the value is read as JSON if it is JSON, else as text. Raises ``click.BadParameter``."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--provider-option")
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint=flag)
     try:
         return key, json.loads(value)
     except ValueError:
@@ -58,7 +58,6 @@ def parse_option(text: str) -> tuple[str, Any]:
 )
 @click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the codec (repeatable).")
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="And in which form. [text]")
 @click.option("--record", default="", metavar="FILE", help="Record the wire, both directions; see `agentwire replay`.")
 @click.option(
     "--log-level",
@@ -66,6 +65,7 @@ def parse_option(text: str) -> tuple[str, Any]:
     default="warning",
     help="What goes to standard error. [warning]",
 )
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="And in which form. [text]")
 def serve(**given: Any) -> int:
     """Be an agent for a host on standard input and output.
 
@@ -78,7 +78,7 @@ def serve(**given: Any) -> int:
     from agentwire.serving import serve as serve_stdio
 
     options = dict(parse_option(text) for text in given.pop("provider_option"))
-    codec_options = dict(parse_option(text) for text in given.pop("codec_option"))
+    codec_options = dict(parse_option(text, "--codec-option") for text in given.pop("codec_option"))
     task, errors = given.pop("task"), given.pop("pagent_errors")
     if task:
         codec_options["task"] = task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import click
 from agentwire import registry
 
 if TYPE_CHECKING:
+    from agentwire.codec import Codec
     from agentwire.recording import Recording
     from agentwire.transcode import Report
 
@@ -53,8 +55,10 @@ def transcode(
     if output is not None and output.exists() and output.samefile(source):
         raise click.UsageError("IN and OUT are the same file.")
     try:
+        written = registry.load_codec(target)
         recording = open_recording(source)
-        found = _run(recording, wire or wire_of(recording), target, output, keep_original)
+        read = registry.load_codec(wire or wire_of(recording))
+        found = _run(recording, read, written, output, keep_original)
     except (RecordingError, Unrecognised, registry.UnknownName) as error:
         raise click.ClickException(str(error)) from None
     if report is not None:
@@ -64,16 +68,17 @@ def transcode(
     return BROKEN_RULE if found.violations else 0
 
 
-def _run(recording: Recording, source: str, target: str, output: Path | None, keep_original: bool) -> Report:
+def _run(recording: Recording, source: Codec, target: Codec, output: Path | None, keep_original: bool) -> Report:
     from agentwire import transcode as transcoding
 
-    read, written = registry.load_codec(source), registry.load_codec(target)
+    # What an agent would have logged of the recorded host's lines is no news: they are in the recording.
+    logging.getLogger("agentwire").addHandler(logging.NullHandler())
     if output is None:
-        found = transcoding.transcode(recording, read, written, sys.stdout.buffer.write, keep_original=keep_original)
+        found = transcoding.transcode(recording, source, target, sys.stdout.buffer.write, keep_original=keep_original)
         sys.stdout.buffer.flush()
         return found
     with output.open("wb") as file:
-        return transcoding.transcode(recording, read, written, file.write, keep_original=keep_original)
+        return transcoding.transcode(recording, source, target, file.write, keep_original=keep_original)
 
 
 def _as_json(found: Report) -> bytes:

@@ -52,7 +52,8 @@ def decoded(decoder: LineDecoder[T], line: bytes | LineFault, section: str) -> T
     if isinstance(line, LineFault):
         return Violation(line.message, section)
     try:
-        return decoder.decode(line)
+        read: T = decoder.decode(line)
+        return read
     except (DecodeError, RecursionError):
         pass
     try:

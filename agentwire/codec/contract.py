@@ -25,6 +25,7 @@ from agentwire.policy import Policy
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.kit import Kit
 
 
 class View(Protocol):
@@ -134,6 +135,8 @@ class Codec(Struct, frozen=True):
     begin: Callable[[Any], Sequence[Request]] | None = None
     """Given the agent side: what a connection asks for by itself before it reads anything (such as the one session of
     a wire that names none). A session that is opened so is the connection's own: commands without one mean it."""
+    end: Callable[[Any], Sequence[Request]] | None = None
+    """Given the agent side when the host has ended its input: what the connection asks for by itself then."""
     outlives_output: str = ""
     """Tag of the one log line that says that nobody reads our output any more; commands are still carried out after
     it. Empty: the process leaves."""
@@ -148,3 +151,5 @@ class Codec(Struct, frozen=True):
     not say its wire is told; where a line fits several, more lines decide."""
     checker: Callable[[], Checker] | None = None
     """Makes what checks the wire's rules, shape and order, line by line."""
+    requirements: Callable[[], Kit] | None = None
+    """What the wire asks of agents and hosts, with plays that prove it, for ``agentwire check``."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -247,8 +248,14 @@ def _arrives(rule: Rule, event_type: type[Event], name: str, event: Event, story
 
 def _default(event: type[Event], name: str) -> Any:
     """A field's default; ``msgspec.NODEFAULT`` if it is required."""
-    field = next(field for field in msgspec.structs.fields(event) if field.name == name)
+    field = _fields(event)[name]
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+@cache
+def _fields(event: type[Event]) -> dict[str, msgspec.structs.FieldInfo]:
+    """A field's description costs far more than an event: a log has very many."""
+    return {field.name: field for field in msgspec.structs.fields(event)}
 
 
 def _faults(row: Row) -> Iterator[str]:

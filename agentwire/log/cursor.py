@@ -74,11 +74,13 @@ class Cursor:
         while log._flushed != log.seq:
             log.flush()
         start = self.position + 1 - log._first
-        text = log._size - RECORD_BYTES * len(log._tail)
-        fits = text <= limit_bytes or (self.position == log._before and log._last_size <= limit_bytes)
-        if start < 0 or not fits or self.closed:
+        if start < 0 or self.closed:
             return self._catch_up(limit_bytes)
         records = log._tail[start:]
+        if len(records) > 1:
+            text = log._size - RECORD_BYTES * len(log._tail)
+            if text > limit_bytes and (self.position != log._before or log._last_size > limit_bytes):
+                return self._catch_up(limit_bytes)
         self.floor = self.position
         if records:
             self.position = log.seq
@@ -153,8 +155,6 @@ class Cursor:
         if self.position < log.seq or self.closed or log.closed:
             return False
         if self._ticket is not None:
-            if self._ticket[1] == wake:
-                return True
             log._parked = [ticket for ticket in log._parked if ticket is not self._ticket]
         self._ticket = (self, wake)
         log._parked.append(self._ticket)

@@ -60,6 +60,7 @@ class StdioChild:
         self._noisy = False
         self._oversized = False
         self._heard_all = trio.Event()
+        self._mark = watchdog.new_mark()
         self._status: int | None = None
         """How it ended by itself; None: it lives, or it was we who ended it."""
 
@@ -107,7 +108,7 @@ class StdioChild:
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=None,
-                env={**environment(self._environ), **spec.env},
+                env={**environment(self._environ), **spec.env, watchdog.MARK: self._mark},
                 cwd=self._cwd,
                 start_new_session=True,
             )
@@ -197,6 +198,6 @@ class StdioChild:
         if self.patient:
             with trio.move_on_after(EOF_GRACE):
                 self._status = await process.wait()
-        await end_group(process)
+        await end_group(process, self._mark)
         await process.stdout.aclose()
         watchdog.release(process.pid)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import trio
@@ -26,7 +26,7 @@ from agentwire.replay.pace import Pace
 from agentwire.replay.places import placed
 from agentwire.replay.standing_in import DIVERGED
 from agentwire.serving import serve
-from agentwire.transcode import Logged, LogReader
+from agentwire.transcode import Logged, LogReader, Read
 
 NO_MORE: Final = "The recording holds no further turn"
 
@@ -40,7 +40,7 @@ def act(recording: Recording, source: Codec, target: str, pace: Pace, *, lenient
     Raises :class:`agentwire.recording.RecordingError`.
     """
     actor = Actor(recording, source, pace, lenient=lenient)
-    status = serve(actor, ServeOptions(codec=target, ephemeral=True))
+    status = serve(actor, ServeOptions(codec=target, ephemeral=True, log_level="error"))
     return DIVERGED if actor.diverged else status
 
 
@@ -125,7 +125,7 @@ class _Performance:
 
     async def _end(self, event: bus.TurnFinished) -> None:
         turn = self._turn
-        if event.usage is not UNSET and turn.usage == bus.Usage():
+        if turn.usage == bus.Usage():
             turn.add_usage(event.usage)
         if event.outcome == "cancelled":
             await trio.sleep_forever()  # the host stops it
@@ -137,22 +137,20 @@ class _Performance:
     # --- questions ---
 
     def _ask(self, turn: Turn, event: bus.ApprovalRequested) -> None:
+        if not turn.session.policy.can_ask:
+            return  # the wire has no word for a question: it goes on as it did
         own = replace(event, approval_id=new_approval_id())
         asked = self._asked[event.approval_id] = _Asked()
 
         def settled(decision: Decision) -> None:
             verdict: Any = "cancelled" if decision.cancelled else "allowed" if decision.allowed else "denied"
             scope = decision.scope if decision.allowed else ""
-            turn.say(
-                bus.ApprovalResolved(own.approval_id, own.call_id, verdict, scope, decision.by, decision.reason)
-            )
+            turn.say(bus.ApprovalResolved(own.approval_id, own.call_id, verdict, scope, decision.by, decision.reason))
             asked.verdict = verdict
             asked.settled.set()
 
         turn.say(own)
-        turn.session.approvals.ask(
-            Question(own.approval_id, own.call_id, own.name, own.category, settled, turn.origin)
-        )
+        turn.session.approvals.ask(Question(own.approval_id, own.call_id, own.name, own.category, settled, turn.origin))
 
     async def _decided(self, scene: Scene, event: bus.ApprovalResolved) -> None:
         """Wait for the host to decide."""
@@ -247,7 +245,7 @@ def _turns(recording: Recording, codec: Codec) -> Iterator[Iterator[Scene]]:
     open_: dict[str, list[Scene]] = {}
     at = line = 0
 
-    def over(read: list[Any]) -> Iterator[Iterator[Scene]]:
+    def over(read: Sequence[Read]) -> Iterator[Iterator[Scene]]:
         for item in read:
             if not isinstance(item, Logged) or not item.record.turn:
                 continue

@@ -1,7 +1,7 @@
 """Those who play the parts of a recording: a model and tools that give what was given, at the time it was given.
 
-Time is the recording's: microseconds since it began, on the event loop's own clock from :attr:`Parts.zero`. With a clock
-that jumps while nobody has anything to do, hours pass in no time and yet in order.
+Time is the recording's: microseconds since it began, on the event loop's own clock from :attr:`Parts.zero`. With a
+clock that jumps while nobody has anything to do, hours pass in no time and yet in order.
 """
 
 from __future__ import annotations

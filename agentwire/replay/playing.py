@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from agentwire.codec.contract import Codec
 from agentwire.recording import Entry, Recording
 from agentwire.replay.pace import Pace
 from agentwire.replay.places import placed
-from agentwire.transcode import Logged, LogReader, LogWriter
+from agentwire.transcode import Logged, LogReader, LogWriter, Read
 
 if TYPE_CHECKING:
     from agentwire.host.screen import Screen
@@ -66,10 +66,17 @@ def emit_as(recording: Recording, source: Codec, target: Codec, write: Write, ho
     reader = LogReader(source, started=recording.header.started)
     writer, turns = LogWriter(target, keep=False), _Turns(how.from_turn, reader)
 
-    def out(read: list[Any], at: int) -> None:
+    greeting = target.greets
+
+    def out(read: Sequence[Read], at: int) -> None:
+        nonlocal greeting
         for item in read:
             due = turns.due([item])
-            if isinstance(item, Logged) and (data := writer.write(item.session, item.record)) and due:
+            data = writer.write(item.session, item.record) if isinstance(item, Logged) else b""
+            if data and not due and greeting:
+                data, due = data[: data.find(b"\n") + 1], True  # the wire's first line, whatever follows is passed over
+            if data and due:
+                greeting = False
                 how.wait(at)
                 write(data)
 
@@ -90,7 +97,7 @@ def show(recording: Recording, codec: Codec, screen: Screen, how: How) -> None:
     reader = LogReader(codec, started=recording.header.started)
     turns = _Turns(how.from_turn, reader)
 
-    def out(read: list[Any], at: int) -> None:
+    def out(read: Sequence[Read], at: int) -> None:
         for item in read:
             if turns.due([item]) and isinstance(item, Logged) and not item.record.origin:
                 how.wait(at, ask=not isinstance(item.record.event, STREAMED))
@@ -127,7 +134,7 @@ class _Turns:
         self._wanted = wanted
         self._turn = 0
 
-    def due(self, read: list[Any]) -> bool:
+    def due(self, read: Sequence[Read]) -> bool:
         """Whether what was just read is played."""
         self._turn += sum(
             isinstance(item, Logged) and isinstance(item.record.event, bus.TurnStarted) and not item.record.origin

@@ -1,8 +1,8 @@
 """Secrets out of recordings: what is taken out leaves as many characters and bytes behind, and JSON that still reads.
 
-A text is looked through for what secrets look like, and JSON (a line of the wire, an object that stands in a string) for
-the names under which they stand. Each character that is taken out is replaced by one that is as long in UTF-8; escapes,
-ids and the words that say what a message is stay.
+A text is looked through for what secrets look like, and JSON (a line of the wire, an object that stands in a string)
+for the names under which they stand. Each character that is taken out is replaced by one that is as long in UTF-8;
+escapes, ids and the words that say what a message is stay.
 
 A secret that a model streams in pieces, each in a line of its own, looks like none: name its field.
 """
@@ -26,18 +26,24 @@ SECRET_KEY: Final = re.compile(
 """Names under which secrets stand."""
 
 SECRET_TEXT: Final = (
-    re.compile(r"(?i)\b(?:bearer|basic)\s+([\w.~+/=-]{8,})"),
-    re.compile(r"\b((?:sk|pk|rk)-[\w-]{12,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,})"),
+    re.compile(r"(?i)\b(?:bearer|basic)\s+((?=[\w.~+/-]*[\d=])[\w.~+/=-]{8,})"),
+    re.compile(
+        r"\b((?:sk|pk|rk)-[\w-]{12,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,})"
+    ),
     re.compile(r"\b((?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|ya29\.[\w-]{20,})"),
     re.compile(r"\b(eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----([\s\S]*?)(?:-----END|\Z)"),
     re.compile(r"://[^\s/:@]+:([^\s/@]+)@"),
     re.compile(
-        r"(?i)(?:api[-_]?key|authorization|secret|passw(?:or)?d|access[-_]?key|[-_]token)[\"']?\s*(?:[:=]|\s)\s*[\"']?"
+        r"(?i)(?:api[-_]?key|authorization|secret|passw(?:or)?d|access[-_]?key|[-_]token)[\"']?\s*[:=]\s*[\"']?"
         r"([^\s\"',;&}]{6,})"
     ),
+    re.compile(r"(?i)--(?:[\w-]*-)?(?:key|token|secret|password)\s+([^\s\"']{6,})"),
 )
 """What secrets look like; the group is what is taken out."""
+
+SECRET_FLAG: Final = re.compile(r"(?i)--(?:[\w-]*-)?(?:key|token|secret|password)")
+"""A word of a command line after which a secret stands as a word of its own."""
 
 STAYS: Final = re.compile(
     NAMED.decode() + r"|type|role|status|category|kind|scope|decision|outcome|cause|mime_?[tT]ype|prompt_kind"
@@ -133,25 +139,27 @@ class _Scan:
         self._stack: list[tuple[str, str]] = []
         """What is done with the values of each open object or list, and its kind."""
         self._key = ""
+        self._flag = False
 
-    def see(self, token: str, text: str, end: int) -> str | None:
+    def see(self, piece: str, text: str, end: int) -> str | None:
         """What to do with a token; None for one that is no value."""
         inherited = self._stack[-1][0] if self._stack else self._outside
-        if token in "{[":
-            self._stack.append((self._of(self._key, inherited), token))
+        if piece in "{[":
+            self._stack.append((self._of(self._key, inherited), piece))
             self._key = ""
             return None
-        if token in "}]":
+        if piece in "}]":
             if self._stack:
                 self._stack.pop()
             return None
-        if token in ",:":
+        if piece in ",:":
             return None
-        if token[0] == '"' and self._stack and self._stack[-1][1] == "{" and _is_key(text, end):
-            self._key = msgspec.json.decode(token)
+        if piece[0] == '"' and self._stack and self._stack[-1][1] == "{" and _is_key(text, end):
+            self._key = msgspec.json.decode(piece)
             return None
         key, self._key = self._key, ""
-        return self._of(key, inherited)
+        flag, self._flag = self._flag, SECRET_FLAG.fullmatch(piece[1:-1]) is not None
+        return "hide" if flag else self._of(key, inherited)
 
     def _of(self, key: str, inherited: str) -> str:
         if self._row and len(self._stack) == 1 and key in ("text", "line"):

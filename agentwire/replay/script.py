@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from agentwire.codec.contract import Codec
 from agentwire.commands import Approve, Command, Deny, Prompt, Refusal
 from agentwire.recording import Recording
 from agentwire.replay.places import one_sided, placed
-from agentwire.transcode import Asked, Logged, LogReader
+from agentwire.transcode import Asked, Logged, LogReader, Read
 
 
 class Wait(Struct):
@@ -57,13 +57,13 @@ def script(recording: Recording, codec: Codec) -> Iterator[Wait | Say]:
     yield from _waits(reader.close(), at, line, b"")
 
 
-def _waits(read: list[object], at: int, line: int, said: bytes) -> Iterator[Wait]:
+def _waits(read: Sequence[Read], at: int, line: int, said: bytes) -> Iterator[Wait]:
     for item in read:
         if isinstance(item, Asked):
             yield Wait(at, line, item.command, item.refusal, said.strip())
 
 
-def _guessed(read: list[object], at: int, line: int, codec: Codec) -> Iterator[Wait]:
+def _guessed(read: Sequence[Read], at: int, line: int, codec: Codec) -> Iterator[Wait]:
     for item in read:
         if not isinstance(item, Logged):
             continue

@@ -67,7 +67,9 @@ class StandIn:
         self._pace = pace
         self._lenient = lenient
         self._ids = Ids()
-        self._reader = LogReader(codec)  # follows the live wire, so that the host's lines are understood as an agent would
+        self._reader = LogReader(
+            codec
+        )  # follows the live wire, so that the host's lines are understood as an agent would
         self._inbox: deque[bytes | LineFault] = deque()
         self._news = trio.Event()
         self._ended = False

@@ -113,7 +113,9 @@ def _check(recording: Recording, parts: Parts) -> None:
             f"{recording.path} does not say what the agent was given; only `agentwire serve --record` keeps that"
         )
     if parts.setup.get("agent"):
-        raise RecordingError(f"{recording.path} is of an agent of its own, {parts.setup['agent']}, not the built-in one")
+        raise RecordingError(
+            f"{recording.path} is of an agent of its own, {parts.setup['agent']}, not the built-in one"
+        )
     options = parts.setup.get("options", {})
     if options.get("resume"):
         raise RecordingError(f"{recording.path} begins with a stored session, which is not in it")
@@ -350,5 +352,3 @@ class _PlayedServers(McpServers):
         if isinstance(event, McpServerReady):
             self._owner.set_mcp()
         self._owner.append(event)
-
-

@@ -61,6 +61,7 @@ class Connection:
         outbox: Outbox | None = None,
         name: str = "",
         begin: Callable[[AgentSide], Sequence[Request]] | None = None,
+        end: Callable[[AgentSide], Sequence[Request]] | None = None,
         single: bool = True,
         outlives_output: str = "",
     ) -> None:
@@ -71,6 +72,7 @@ class Connection:
         self._session = session
         """The session of commands that name none."""
         self._begin = begin
+        self._end = end
         self._single = single
         """The wire shows one session at a time: resuming another leaves this one."""
         self._outlives_output = outlives_output
@@ -95,6 +97,8 @@ class Connection:
                 self._carry_out(request, starting=True)
             nursery.start_soon(self._write, nursery.cancel_scope)
             await self._read()
+            for request in self._end(self._side) if self._end is not None else ():
+                self._carry_out(request)
             await self._server.host_gone(self)
             self._ending = True
             self._wake()

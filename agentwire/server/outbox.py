@@ -158,12 +158,12 @@ class Outbox:
                 self._write_outcome(*follow.outcomes.popleft())
                 continue
             if not follow.batch:
-                if follow.cursor.position == follow.session.log.seq:
-                    return
                 follow.batch = follow.cursor.take(AHEAD - len(self.out))
                 if not follow.batch:
                     return
             self._render(follow, due)
+            if follow.caught_up:
+                return
 
     def _render(self, follow: Follow, due: int | None) -> None:
         batch = follow.batch

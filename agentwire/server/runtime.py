@@ -80,11 +80,12 @@ async def _serve(
             session=boot.session.id if boot is not None else "",
             outbox=outbox,
             begin=codec.begin,
+            end=codec.end,
             single=codec.sessions == "one",
             outlives_output=codec.outlives_output,
         )
         server.attach(connection)
-        nursery.start_soon(_stop_on_signal, signals, server, nursery.cancel_scope)
+        nursery.start_soon(stop_on_signal, signals, server, nursery.cancel_scope)
         status = await connection.run()
         nursery.cancel_scope.cancel()
     for runner in server.sessions:
@@ -94,7 +95,8 @@ async def _serve(
     return status
 
 
-async def _stop_on_signal(signals: Signals, server: Server, scope: trio.CancelScope) -> None:
+async def stop_on_signal(signals: Signals, server: Server, scope: trio.CancelScope) -> None:
+    """Shut the server down when a signal comes; ``scope`` is cancelled if that takes too long."""
     number = await signals.wait()
     logger.info("%s: stopping", number.name)
     with trio.move_on_after(ORDERLY_SECONDS):

@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 from msgspec import Struct
 
-from agentwire.tools import watchdog
+from agentwire.tools import reaper, watchdog
 from agentwire.tools.contract import ToolContext
 from agentwire.tools.secret_variables import hidden
 
@@ -70,9 +70,11 @@ async def run(
     """Run a program in a session of its own, with nothing on its standard input, until it ends.
 
     At the end of ``timeout`` (seconds), or if this is cancelled, its whole process group is ended, within about a
-    second. Processes that it leaves in the background when it ends by itself live on, but not longer than we do.
+    second, and on Linux whatever has left the group too. Processes that it leaves in the background when it ends by
+    itself live on, but not longer than we do.
     Raises :class:`OSError` if it cannot be started and :class:`ValueError` if an argument holds a NUL.
     """
+    mark = watchdog.new_mark()
     with trio.CancelScope(shield=True):  # else a cancellation could lose a process that was just started
         process = await trio.lowlevel.open_process(
             [*_GATE, *argv],
@@ -80,19 +82,19 @@ async def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
-            env=environ,
+            env={**environ, watchdog.MARK: mark},
             start_new_session=True,
         )
     done = False
     try:
         watchdog.guard(process.pid)
         _open_gate(process)
-        ended = await _attend(process, stdout, stderr, timeout)
+        ended = await _attend(process, stdout, stderr, timeout, mark)
         done = True
         return ended
     finally:
         if not done:
-            await end_group(process)
+            await end_group(process, mark)
         if process.returncode is not None:
             watchdog.release(process.pid)
         for stream in (process.stdin, process.stdout, process.stderr):
@@ -107,7 +109,7 @@ def _open_gate(process: trio.Process) -> None:
     process.stdin.close()
 
 
-async def _attend(process: trio.Process, stdout: Sink, stderr: Sink, timeout: float | None) -> Ended:
+async def _attend(process: trio.Process, stdout: Sink, stderr: Sink, timeout: float | None, mark: str) -> Ended:
     assert process.stdout is not None  # noqa: S101 - both were opened as pipes
     assert process.stderr is not None  # noqa: S101
     limit = trio.CancelScope(deadline=trio.current_time() + (float("inf") if timeout is None else timeout))
@@ -134,27 +136,36 @@ async def _attend(process: trio.Process, stdout: Sink, stderr: Sink, timeout: fl
         with limit:
             await process.wait()
         if limit.cancelled_caught:
-            await end_group(process)
+            await end_group(process, mark)
         readers.cancel_scope.deadline = trio.current_time() + _DRAIN
     code = -signal.SIGKILL if process.returncode is None else process.returncode
     return Ended(code, limit.cancelled_caught and not enough, enough)
 
 
-async def end_group(process: trio.Process) -> None:
+async def end_group(process: trio.Process, mark: str = "") -> None:
     """End a process that leads its own group, and the whole group: TERM, a short grace, KILL.
 
-    Takes a second at most, and is not cancelled.
+    ``mark``, if the process was started with one (:func:`agentwire.tools.watchdog.new_mark`), finds what has left the
+    group. Takes a second at most, and is not cancelled.
     """
     with trio.CancelScope(shield=True):
-        if _send(process.pid, signal.SIGTERM):
+        strays = await _strays(process, mark)
+        reaper.kill(strays, signal.SIGTERM)
+        if _send(process.pid, signal.SIGTERM) or strays:
             with trio.move_on_after(_GRACE):
                 await process.wait()
-                while _send(process.pid, 0):
+                while _send(process.pid, 0) or (strays and await _strays(process, mark)):
                     _reap(process.pid)
                     await trio.sleep(0.01)
         _send(process.pid, signal.SIGKILL)
+        if mark:
+            reaper.kill(await _strays(process, mark), signal.SIGKILL)
         with trio.move_on_after(_REAP):
             await process.wait()
+
+
+async def _strays(process: trio.Process, mark: str) -> set[int]:
+    return await trio.to_thread.run_sync(watchdog.strays, mark, process.pid) if mark else set()
 
 
 def _send(group: int, number: int) -> bool:

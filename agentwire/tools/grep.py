@@ -17,6 +17,9 @@ from agentwire.tools.paths import admit
 
 _MOST = 250
 """Lines given back."""
+LONGEST = 120.0
+"""Seconds that a search may take: an expression can have a program try without end."""
+
 _ERROR_LIMIT = 2_000
 """Characters kept of what the program complains about."""
 
@@ -67,12 +70,18 @@ class Grep(Tool):
                 environ=environ,
                 stdout=matches,
                 stderr=complaints,
+                timeout=LONGEST,
             )
         except OSError as error:
             raise ToolError(f"grep failed: {cause(error)}") from error
         except ValueError as error:  # a NUL, which no argument can hold
             raise ToolError(f"grep failed: {error}") from error
         output = matches.close()
+        if ended.timed_out:
+            late = f"The search was ended after {LONGEST:g} seconds; search fewer files or for something simpler"
+            if not output:
+                raise ToolError(late)
+            return ToolResult(f"{output}\n[{late}]")
         # A file that could not be read is no reason to keep from the model what was found in the others.
         if output or ended.enough:
             return ToolResult(output)

@@ -4,22 +4,34 @@ One small helper process reads the names of process groups from a pipe whose oth
 ends, because we closed it, crashed or were killed with no chance to tidy up, it ends the groups that are left (TERM,
 a second's grace, KILL) and itself. It is started with the first group and runs in a session of its own, out of reach
 of the terminal's signals. Its program is :mod:`agentwire.tools.reaper`.
+
+A child may leave its group (``setsid``, as daemons do). So every child gets a mark in its environment, which all that
+it starts inherits, and where the system tells the environments of processes (Linux) the mark finds them.
 """
 
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+from agentwire.tools import reaper
+
 _EXIT_WAIT = 0.3
 """Seconds that our own exit waits for the helper. With groups left to end it takes longer, and does so without us."""
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All that the helper gets of our environment: what an interpreter may need to start."""
+
+_OURS = f"{os.getpid()}-{os.urandom(6).hex()}"
+"""Tells this process's children from those of any other."""
+
+MARK = "AGENTWIRE_CHILD"
+"""The variable in a child's environment that says whose it is."""
 
 _PROGRAM = str(Path(__file__).with_name("reaper.py"))
 
@@ -76,7 +88,7 @@ class _Watchdog:
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable or "python3", "-I", "-S", _PROGRAM],
+            [sys.executable or "python3", "-I", "-S", _PROGRAM, _mark()],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -96,9 +108,35 @@ class _Watchdog:
         return True
 
 
+_numbers = itertools.count(1)
 _watchdog = _Watchdog()
 atexit.register(_watchdog.close)
 os.register_at_fork(after_in_child=_watchdog.forget)
+
+
+def new_mark() -> str:
+    """Give a value of :data:`MARK` for one more child and all that descends from it."""
+    return f"{_OURS}.{next(_numbers)}."
+
+
+def _mark(value: str = "") -> str:
+    """What is in the environment of the children with that value, or (empty) of all of ours."""
+    return f"{MARK}={value or f'{_OURS}.'}"
+
+
+def strays(value: str, group: int) -> set[int]:
+    """Find the processes that have that value of :data:`MARK` and have left the group of their first ancestor.
+
+    None where the system does not tell (all but Linux). For a thread: it reads all of ``/proc``.
+    """
+    return {process for process in reaper.marked(_mark(value)) if _group_of(process) != group}
+
+
+def _group_of(process: int) -> int:
+    try:
+        return os.getpgid(process)
+    except ProcessLookupError:
+        return -1
 
 
 def guard(pgid: int) -> None:

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentwire import events as bus
 from agentwire.codec.contract import AgentSide, Codec, HostSide, Request
 from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Answered
 from agentwire.codec.jsontext import BadJson, parse
-from agentwire.commands import Done, Outcome, Prompt, Refusal
+from agentwire.commands import Done, ForkSession, OpenSession, Outcome, Prompt, Refusal
 from agentwire.transcode.logbook import Logbooks, Logged
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -58,6 +59,9 @@ class Overhearing:
             return Overheard(request, refusal=request.refusal)
         out = bytearray()
         sent = self._host.send(request.command, out)
+        if isinstance(sent, Refusal) and isinstance(request.command, OpenSession | ForkSession):
+            # Where the agent names a new session its side has done so already; what it was called, the answer tells.
+            sent = self._host.send(replace(request.command, id=""), out)
         if isinstance(sent, Refusal):
             return Overheard(request, refusal=sent)
         self._asked[sent] = request

@@ -13,6 +13,7 @@ from agentwire_aionrs.policy import POLICY
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.kit import Kit
 
 __all__ = ["codec"]
 
@@ -53,6 +54,12 @@ def _checker() -> Checker:
     return AionrsChecker()
 
 
+def _requirements() -> Kit:
+    from agentwire_aionrs.requirements import requirements
+
+    return requirements()
+
+
 codec = Codec(
     name="aionrs",
     summary="aionrs JSON stream 0.2.0: JSON lines, one session a process",
@@ -64,4 +71,5 @@ codec = Codec(
     schemas=_schemas,
     recognises=_recognises,
     checker=_checker,
+    requirements=_requirements,
 )

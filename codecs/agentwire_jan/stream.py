@@ -49,6 +49,11 @@ def _begin(side: Any) -> Sequence[Request]:
     return opening
 
 
+def _end(side: Any) -> Sequence[Request]:
+    closing: Sequence[Request] = side.closing()
+    return closing
+
+
 def _host() -> HostSide:
     from agentwire_jan.stream_host import JanStreamHost
 
@@ -94,6 +99,7 @@ codec_stream = Codec(
     fidelity=_fidelity,
     sessions="many",
     begin=_begin,
+    end=_end,
     feeds="session",
     max_line=MAX_LINE,
     schemas=_schemas,

@@ -110,6 +110,10 @@ class JanStreamAgent:
             wanted.append(Request(commands.Prompt(self._task)))
         return wanted
 
+    def closing(self) -> list[Request]:
+        """What the connection asks for when the host's input has ended: no run will come that has not begun."""
+        return [] if self._prompted or self._over else [Request(commands.Stop())]
+
     # --- in ---
 
     def receive(self, line: bytes | LineFault, view: View) -> Request | None:

@@ -14,6 +14,7 @@ from agentwire_levpro.policy import POLICY
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.kit import Kit
 
 __all__ = ["codec"]
 
@@ -56,6 +57,12 @@ def _checker() -> Checker:
     return LevproChecker()
 
 
+def _requirements() -> Kit:
+    from agentwire_levpro.requirements import requirements
+
+    return requirements()
+
+
 codec = Codec(
     name="levpro",
     summary="LevPRO local-ai serve-stdio: requests with ids, chats side by side",
@@ -70,4 +77,5 @@ codec = Codec(
     schemas=_schemas,
     recognises=_recognises,
     checker=_checker,
+    requirements=_requirements,
 )

@@ -29,7 +29,7 @@ USAGE = 2
 def main(argv: list[str] | None = None) -> None:
     """Run the command line and exit with its status."""
     arguments = sys.argv[1:] if argv is None else argv
-    status = run(local_ai, arguments, NAME, codec="levpro")
+    status = run(local_ai, arguments, NAME, codec="levpro" if SERVE in arguments else "")
     sys.exit(FAILED if status == USAGE else status)
 
 
@@ -102,9 +102,7 @@ def _configured(options: ServeOptions, named: str) -> ServeOptions:
         return serve_options(options, core)
     if not options.provider:
         click.echo(f"{NAME}: {problem}", err=True)
-    return replace(
-        options, notices=(*options.notices, problem) if named else options.notices, config_fault=problem
-    )
+    return replace(options, notices=(*options.notices, problem) if named else options.notices, config_fault=problem)
 
 
 def _is_trusted(directory: Path) -> bool:

@@ -15,6 +15,7 @@ from agentwire_pagent.policy import POLICY, POLICY_V4
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker
     from agentwire.codec.fidelity import Fidelity
+    from agentwire.codec.kit import Kit
 
 __all__ = ["codec", "codec_v4"]
 
@@ -94,6 +95,18 @@ def _checker_v4() -> Checker:
     return PagentChecker("v4")
 
 
+def _requirements() -> Kit:
+    from agentwire_pagent.requirements import requirements
+
+    return requirements("classic")
+
+
+def _requirements_v4() -> Kit:
+    from agentwire_pagent.requirements import requirements
+
+    return requirements("v4")
+
+
 codec = Codec(
     name="pagent",
     summary="pagent wire: JSON-RPC notifications, one run after the other",
@@ -106,6 +119,7 @@ codec = Codec(
     schemas=_schemas,
     recognises=_recognises,
     checker=_checker,
+    requirements=_requirements,
 )
 
 codec_v4 = Codec(
@@ -121,4 +135,5 @@ codec_v4 = Codec(
     schemas=_schemas_v4,
     recognises=_recognises_v4,
     checker=_checker_v4,
+    requirements=_requirements_v4,
 )

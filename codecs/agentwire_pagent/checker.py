@@ -104,7 +104,7 @@ class PagentChecker:
 
     def _run_begin(self, message: wire.RunBegin) -> list[Violation]:
         open_run, self._run = self._run, _Run()
-        return [_must("a run begins before the last one ended", "8")] if open_run is not None and self._v4 else []
+        return [_should("a run begins before the last one ended", "8")] if open_run is not None and self._v4 else []
 
     def _in_run(self, what: str, *phases: str) -> tuple[_Run, list[Violation]]:
         """The run that a line belongs to, and what is wrong with its place."""

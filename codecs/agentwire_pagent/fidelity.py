@@ -101,7 +101,7 @@ def _arguments(event: bus.CallReady, story: Story) -> Any:
 def _summary(event: bus.ApprovalRequested, story: Story) -> str:
     call = Call(event.call_id, event.name)
     call.question = event
-    return summary(call)
+    return story.asked.get(event.call_id, summary(call))
 
 
 def _end(name: str) -> Callable[[bus.TurnFinished, Story], Any]:

@@ -34,8 +34,8 @@ class Story:
         self._heard: list[list[Event]] = []
         self.shown: set[str] = set()
         """Calls that are ever shown."""
-        self.asked: set[str] = set()
-        """Calls whose question is ever shown."""
+        self.asked: dict[str, str] = {}
+        """Calls whose question is ever shown, and what it says of each."""
         self._dialect = dialect
         self._dropped = self._fallen(records)
         self._begin_log()
@@ -162,8 +162,7 @@ class Story:
                 if not self._v4:
                     events.append(bus.CallRunning(call.call_id, call.name))
             elif what == "permit":
-                self.asked.add(call.call_id)
-                told = summary(call)
+                told = self.asked[call.call_id] = summary(call)
                 events.append(
                     bus.ApprovalRequested(call.call_id, call.call_id, call.name, command=told, offers_always=False)
                 )

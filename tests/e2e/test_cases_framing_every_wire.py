@@ -17,6 +17,7 @@ from support.cases import CASES, lines, replies, stdin
 from support.model_service import ModelService, wait_for
 from support.patterns import matches
 from support.replies import Bytes, Gate, JsonObject, Reply, ToolCall, sse
+from support.wire_rules import compact
 
 from agentwire.events import CallReady, TextDelta, TurnFinished
 
@@ -161,36 +162,51 @@ async def test_ids(wire: str, start: Starter) -> None:
 # --- what lines hold -------------------------------------------------------------------------------------------
 
 
+LIMITS = {"jan": (16 << 20) - 1, "jan-stream": (16 << 20) - 1, "levpro": 1 << 20}
+"""Longest line in bytes without its line feed, which Jan counts in."""
+
+TOO_LONG: dict[str, Pattern] = {
+    "jan": {**INVALID, "error.message": "Input line exceeds max_line_bytes"},
+    "jan-stream": {"type": "input_error", "message": "line is over the 16777216 byte cap", "line": ""},
+    "levpro": {"id": None, **REQUEST},
+}
+
+
+async def check_limit(peer: Peer) -> None:
+    """A line of the longest size is read; one that is longer is answered once, and the next is read from its start."""
+    longest = LIMITS[peer.wire]
+    (answer,) = await peer.answers(compact(peer.question("fits")).ljust(longest) + b"\n")
+    assert peer.is_answer(answer, "fits")
+    (refused,) = await peer.answers(compact(peer.question("too long")).ljust(longest + 1) + b"\n")
+    assert matches(refused, TOO_LONG[peer.wire])
+
+
 @on_wires("S-b01", "jan", "levpro")
 async def test_long_lines(wire: str, start: Starter, model: ModelService) -> None:
-    """A line over the wire's own limit is answered once, and the next one is read from its beginning."""
     given = CASES["S-b01"]["input"]
-    limit = {"jan": 16 << 20, "levpro": 1 << 20}[wire]
-    sizes = [size for size in given["sizes"] if size < limit]
+    sizes = [size for size in given["sizes"] if size < LIMITS[wire]]
     peer = await start.start(wire)
     for number, size in enumerate(sizes, 1):
         model.script(*replies(given["provider_script"]))
         assert said(await peer.turn("x" * size)) == "ok"
         assert (await model.request(number)).texts("user")[-1] == "x" * size
-    (refused,) = await peer.answers(peer.message("x" * max(limit, given["over_limit_sizes"]["levpro"])))
-    jan = {**INVALID, "error.message": "Input line exceeds max_line_bytes"}
-    assert matches(refused, jan if wire == "jan" else {"id": None, **REQUEST})
+    await check_limit(peer)
     assert len(model.requests) == len(sizes)
 
 
 @on_wires("S-b01", "jan-stream")
 async def test_long_follow_ups(wire: str, start: Starter, model: ModelService) -> None:
-    """A run has one task; long lines add to it, but for the one that is too long."""
+    """A run has one task; long lines add to it."""
     given = CASES["S-b01"]["input"]
     gate = Gate()
     model.script(Reply("first", gate), *replies(given["provider_script"]))
     peer = await start.start(wire)
+    await check_limit(peer)
     await peer.prompt("go")
     await peer.hear(TextDelta)
     for size in given["sizes"]:
         await peer.send_bytes(lines(['{"type":"user","text":"{{repeat:x:SIZE}}"}'], size))
-    refused = [line for line in await peer.answers(peer.message("x" * (16 << 20))) if line["type"] == "input_error"]
-    assert [(line["message"], line["line"]) for line in refused] == [("line is over the 16777216 byte cap", "")]
+    await peer.answers()
     gate.open()
     await peer.hear(TurnFinished, outcome="completed")
     told = (await model.request(2)).texts("user")

@@ -69,8 +69,12 @@ async def test_resume_after_a_crash_in_a_call(wire: str, start: Starter, model: 
     assert not [event for event in events if isinstance(event, CallReady | CallRunning)]
     request = model.requests[1]
     assert set(request.results) == {"t1", "t2"}
+    assert "interrupted" in request.results["t1"]
     assert request.texts("assistant") == ["Running."]
     assert [text.strip() for text in request.texts("user")] == ["go", "continue"]
+    assert start.journal(peer.session).read_text().count('"turn_finished"') == 2, (
+        "the turn that was cut short has an end"
+    )
 
 
 def damage(path: Path, mutation: JsonObject) -> None:
@@ -174,7 +178,7 @@ async def test_two_runs_of_one_session(wire: str, start: Starter, model: ModelSe
     await wait_for(gate.reached, "the model answers")
     before = start.journal(session).read_bytes()
     second = await start.launch(wire, *RUN, f"--resume={session}", "mine", module=DROP_IN, expected=(1,))
-    assert await second.wait_exit(within=5) == 1
+    assert await second.wait_exit() == 1
     (result,) = second.events
     assert matches(result, {"type": "result", "is_error": True, "error.code": "setup_error"})
     assert "in use" in result["error"]["message"]
@@ -224,9 +228,6 @@ async def test_a_forked_run_is_a_session_of_its_own(wire: str, start: Starter, m
     assert model.requests[2].texts("user") == ["one", "two", "to the fork"]
     assert await run(start, model, "4", "to the parent", f"--resume={parent}") == parent
     assert model.requests[3].texts("user") == ["one", "to the parent"]
-    alone = await start.launch(wire, *RUN, "--fork-session", "x", module=DROP_IN, expected=(1,))
-    assert await alone.wait_exit() == 1
-    assert "--fork-session requires --resume" in alone.events[0]["error"]["message"]
 
 
 @on_wires("S-d05", "jan", "jan-stream", "levpro")

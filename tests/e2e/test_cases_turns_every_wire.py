@@ -224,8 +224,9 @@ async def test_a_signal_while_a_shell_runs(wire: str, start: Starter, model: Mod
     (start.config / "agentwire.toml").write_text(server)
     peer = await start.start(wire, "--auto-approve")
     await peer.prompt()
-    pids = [*await lines_of(start.workspace / "pids", 2), *await lines_of(shell, 1)]
-    pids.append(json.loads((await lines_of(record, 1))[0])["pid"])
+    server_pid = json.loads((await lines_of(record, 1))[0])["pid"]
+    await peer.hear(CallReady)
+    pids = [server_pid, *await lines_of(shell, 1), *await lines_of(start.workspace / "pids", 2)]
     peer.send_signal(signal.SIGTERM)
     assert await peer.wait_exit(within=case["expect"]["within_s"]) == 0
     (end,) = peer.of(TurnFinished)

@@ -9,6 +9,7 @@ opened, resumed and forked from their journals. A seed makes it all; ``AGENTWIRE
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import random
 import resource
@@ -16,6 +17,7 @@ import statistics
 import sys
 import uuid
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +94,14 @@ def memory() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-def descriptors() -> int:
-    """How many this process has open."""
-    return len(os.listdir("/dev/fd"))
+def descriptors() -> dict[int, str]:
+    """What this process has open, where the system tells what that is."""
+    found = {}
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):  # the one that the folder itself was read with
+            os.fstat(int(name))
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}") if Path("/proc/self/fd").exists() else ""
+    return found
 
 
 def marked_processes(mark: str) -> list[str]:
@@ -239,7 +246,8 @@ async def soak(folder: Path) -> Soak:
         with trio.fail_after(TURN_SECONDS):
             while trio.lowlevel.current_statistics().tasks_living > tasks:  # noqa: ASYNC110 - the service's own end
                 await trio.sleep(0.01)
-        assert descriptors() <= files
+        left = descriptors()
+        assert len(left) <= len(files), f"before {files}, after {left}"
         assert service.faults == []
     return found
 
@@ -248,9 +256,14 @@ async def soak(folder: Path) -> Soak:
 def test_two_thousand_turns_in_which_things_break(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = uuid.uuid4().hex
     monkeypatch.setenv(MARK, mark)
+    # What is logged of tools that crash holds all that they had in hand, and pytest keeps it.
+    monkeypatch.setattr(logging.getLogger("agentwire"), "disabled", True)
+    for name in ("calls", "turn", "mcp", "connection"):
+        monkeypatch.setattr(logging.getLogger(f"agentwire.{name}"), "disabled", True)
     found = trio.run(soak, tmp_path)
     print(f"\nseed {SEED}: {dict(found.outcomes)} in {found.turns} turns, {found.service.requests} requests")
     print(dict(found.events))
+    print("MiB after each round:", [round(size, 1) for size in found.memory])
     assert marked_processes(mark) == []
     assert sum(found.outcomes.values()) == TURNS
     # It was a soak: everything that was to happen did, many times.

@@ -123,6 +123,7 @@ class Stage:
             session=SESSION if one else "",
             outbox=outbox,
             begin=self.codec.begin,
+            end=self.codec.end,
             single=one,
             outlives_output=self.codec.outlives_output,
         )

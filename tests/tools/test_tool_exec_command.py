@@ -15,8 +15,8 @@ from support.cases import case
 
 from agentwire.tools import ToolError, post_process
 from agentwire.tools.children import Ended, environment
-from agentwire.tools.secret_variables import SECRET_VARIABLES
 from agentwire.tools.exec_command import shell_command
+from agentwire.tools.secret_variables import SECRET_VARIABLES
 
 LIMIT = 50_000
 

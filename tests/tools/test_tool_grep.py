@@ -156,3 +156,18 @@ async def test_it_can_be_cancelled(bench: Any, stand: Stand) -> None:
         (pid,) = await lines_of(bench.workspace / "pid", 1)
         nursery.cancel_scope.cancel()
     await gone(int(pid), within=2)
+
+
+@pytest.mark.parametrize("found", ["", "a.txt:1:x"])
+async def test_a_search_without_end_is_ended(
+    bench: Any, stand: Stand, monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    monkeypatch.setattr("agentwire.tools.grep.LONGEST", 0.5)
+    stand.does(f"echo {found}; exec /bin/sleep 300" if found else "exec /bin/sleep 300")
+    with trio.fail_after(20):
+        result = await bench("Grep", pattern="x")
+    assert "The search was ended after 0.5 seconds" in result.output
+    assert result.output.startswith(found)
+    assert result.is_error is not bool(found)
+    (pid,) = await lines_of(bench.workspace / "pid", 1)
+    await gone(int(pid), within=2)

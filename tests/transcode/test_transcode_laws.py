@@ -57,18 +57,18 @@ def test_from_any_wire_to_any_other(source: str, target: str, records: list[Reco
 # --- a table that hides something is found out ---------------------------------------------------------------
 
 
-def mutants(fidelity: Fidelity) -> Iterator[tuple[str, Fidelity]]:
-    """Tables that say of one thing less than is so, each with what it hides."""
+def mutants(fidelity: Fidelity) -> Iterator[tuple[tuple[str, str, str], Fidelity]]:
+    """Tables that say of one thing less than is so, each with the event, field and condition that it hides."""
     for kind, rows in fidelity._rows.items():
         for at, row in enumerate(rows):
             for field, rule in row.fields.items():
                 if rule.verdict != "exact":
                     hiding = msgspec.structs.replace(row, fields={**row.fields, field: EXACT})
-                    yield f"{tag(kind)}.{field} {row.when}".strip(), _with(fidelity, kind, at, hiding)
+                    yield (tag(kind), field, row.when), _with(fidelity, kind, at, hiding)
             if row.verdict == "absent":
                 exact = dict.fromkeys(kind.__struct_fields__, EXACT)
                 hiding = msgspec.structs.replace(row, verdict="exact", fields=exact)
-                yield f"{tag(kind)} {row.when}".strip(), _with(fidelity, kind, at, hiding)
+                yield (tag(kind), "", row.when), _with(fidelity, kind, at, hiding)
 
 
 def _with(fidelity: Fidelity, kind: type, at: int, row: object) -> Fidelity:
@@ -120,13 +120,16 @@ def corpus(name: str) -> list[Crossing]:
 @every_wire
 def test_a_table_that_hides_a_loss_is_found_out(name: str) -> None:
     true = WIRES[name].fidelity()
-    crossings = corpus(name)
-    known = [crossing.losses(true) for crossing in crossings]
+    crossings = [(crossing, losses_of(crossing, true)) for crossing in corpus(name)]
     tested, missed = 0, []
     for hidden, false in mutants(true):
-        hit = [crossing for crossing, losses in zip(crossings, known, strict=True) if crossing.losses(false) != losses]
+        hit = [crossing for crossing, lost in crossings if hidden in lost]
         tested += bool(hit)
         if hit and not any(crossing.faults(false) for crossing in hit):
             missed.append(hidden)
     assert missed == []
     assert tested > 20
+
+
+def losses_of(crossing: Crossing, fidelity: Fidelity) -> set[tuple[str, str, str]]:
+    return {(loss.event, loss.field, loss.when) for lost in crossing.losses(fidelity) for loss in lost}

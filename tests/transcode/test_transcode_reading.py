@@ -166,7 +166,8 @@ def test_chats_side_by_side_are_told_apart() -> None:
         return {"id": chat, "type": "result", "result": told}
 
     agent = [
-        event(1, "run_start", user_input="one", trace_id="t1"), event("1", "run_start", user_input="two", trace_id="t2"),
+        event(1, "run_start", user_input="one", trace_id="t1"),
+        event("1", "run_start", user_input="two", trace_id="t2"),
         event(1, "llm_start", step=0), event("1", "llm_start", step=0), event("1", "llm_chunk", step=0, delta="b"),
         event(1, "llm_chunk", step=0, delta="a"), ended(1, "A"), ended("1", "B"),
     ]  # fmt: skip

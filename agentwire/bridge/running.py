@@ -1,0 +1,124 @@
+"""A bridge on standard input and output."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from agentwire.bridge.opening import Agents, BridgeSetup
+from agentwire.bridge.report import Account, Report
+from agentwire.bridge.server import BridgeServer
+from agentwire.commands import OpenSession, Refusal
+from agentwire.host.refused import Refused
+from agentwire.options import ServeOptions
+from agentwire.server.connection import Connection
+from agentwire.server.outbox import Outbox
+from agentwire.server.runtime import make_runner, stop_on_signal
+from agentwire.transport.stdio import StdioPipes, StdioTransport
+
+if TYPE_CHECKING:
+    from agentwire.codec.contract import AgentSide, Codec
+    from agentwire.server.connection import Transport
+    from agentwire.server.runner import SessionRunner
+    from agentwire.server.signals import Signals
+    from agentwire.setup import Boot
+
+logger = logging.getLogger("agentwire.bridge")
+
+FAILED = 1
+
+
+class Bridge:
+    """One host and its agents. ``options``: workspace, model, allow, auto_approve and record are heeded."""
+
+    def __init__(
+        self, host: Codec, agent: Codec, argv: Sequence[str], options: ServeOptions, *, silence: float = 0
+    ) -> None:
+        self._host, self._agent = host, agent
+        self._argv = list(argv)
+        self._options = options
+        self._silence = silence
+        self._account = Account(host.name, agent.name, host.fidelity())
+
+    @property
+    def report(self) -> Report:
+        """What could not cross."""
+        return self._account.report()
+
+    async def serve(self, transport: Transport, signals: Signals | None = None) -> int:
+        """Serve a host until it is gone. The exit status.
+
+        On a wire that has its session from the start the agent is started first; an agent that cannot be is told as
+        the wire tells that a process cannot start.
+        """
+        codec, options = self._host, self._options
+        side = codec.agent(**options.codec_options)
+        status = FAILED
+        async with trio.open_nursery() as nursery:
+            agents = Agents(self._argv, self._agent, nursery, self._account, options.record)
+            setup = BridgeSetup(options, codec.policy, agents, nursery, self._silence)
+
+            def run(boot: Boot) -> SessionRunner:
+                return make_runner(boot.session, boot.agent, nursery, setup.provider_for)
+
+            server = BridgeServer(nursery, run, setup)
+            outbox = Outbox(side, feeds=codec.feeds)
+            single = codec.sessions == "one"
+            own = ""
+            try:
+                if single or codec.begin is not None:
+                    first = OpenSession(id=options.session_id or "", workspace=options.workspace, model=options.model)
+                    setup.prepare(await agents.open(first))
+            except Refused as why:
+                await self._fatal(side, why.refusal, transport)
+            else:
+                if single:
+                    boot = setup.at_start()
+                    own = boot.session.id
+                    server.add(run(boot))
+                    outbox.follow(boot.session, after=boot.session.opened.seq - 1 if boot.session.opened else None)
+                connection = Connection(
+                    server,
+                    side,
+                    transport,
+                    max_line=codec.max_line,
+                    session=own,
+                    outbox=outbox,
+                    begin=codec.begin,
+                    single=single,
+                    outlives_output=codec.outlives_output,
+                )
+                server.attach(connection)
+                if signals is not None:
+                    nursery.start_soon(stop_on_signal, signals, server, nursery.cancel_scope)
+                status = await connection.run()
+            for session in list(setup.links):
+                setup.left(session)
+            nursery.cancel_scope.cancel()
+        return status
+
+    @staticmethod
+    async def _fatal(side: AgentSide, why: Refusal, transport: Transport) -> None:
+        """Tell host and person why there is no session."""
+        print(f"Error: {why.message}", file=sys.stderr)
+        out = bytearray()
+        side.fatal(Refusal("config", why.message, data=why.data), out)
+        try:
+            while out:
+                del out[: transport.send_now(out)]
+                if out:
+                    await transport.wait_writable()
+        except OSError as error:
+            logger.info("the host closed its end: %s", error)
+
+
+def run_stdio(bridge: Bridge, pipes: StdioPipes, signals: Signals) -> int:
+    """Serve the host on the pipes until it is gone or a signal comes. The exit status."""
+    try:
+        return trio.run(bridge.serve, StdioTransport(pipes), signals, strict_exception_groups=True)
+    finally:
+        pipes.close()

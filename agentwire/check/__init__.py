@@ -1,0 +1,1 @@
+"""Conformance: programs of either role, held to what their wire asks. See :mod:`agentwire.codec.kit`."""

@@ -1,0 +1,124 @@
+"""The faults that every agent has to bear, whatever its wire: requirements made of how its hosts converse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from agentwire.codec.checking import Checker, Severity
+from agentwire.codec.framing import LineFault
+from agentwire.codec.kit import (
+    HELLO,
+    AgentBasics,
+    Await,
+    AwaitEnd,
+    Check,
+    Delivery,
+    EndInput,
+    HangUp,
+    Play,
+    Question,
+    ReadOn,
+    Requirement,
+    Rest,
+    Say,
+    Step,
+    StopReading,
+    Transcript,
+)
+
+TOKEN = "caf\u00e9-\u4e2d-\U0001f680"
+"""Holds characters of two, three and four bytes."""
+
+SEPARATORS = "a\u2028b\u2029c\u0085d"
+"""What some readers take for the end of a line."""
+
+FLOOD = 2_500
+"""Questions asked of an agent that is not read from: their answers are more than a pipe holds."""
+
+LATE = 0.5
+"""Seconds after which a slow host reads."""
+
+
+def agent_matrix(basics: AgentBasics, checker: Callable[[], Checker] | None) -> Iterator[Requirement]:
+    """The requirements that every agent of a wire is held to."""
+
+    def one(
+        name: str, text: str, *steps: Step, section: str = basics.framing, check: Check | None = None,
+        level: Severity = "must", play: str = "", orderly: bool = False,
+    ) -> Requirement:  # fmt: skip
+        script = Play(play or name, (*basics.greet, *steps), orderly=orderly)
+        return Requirement(name, "agent", section, text, script, check, level)
+
+    def asked(token: str, delivery: Delivery = "whole", pad: int = 0) -> tuple[Step, ...]:
+        return ask(basics.question, token, delivery, pad)
+
+    end: tuple[Step, ...] = (EndInput(), AwaitEnd(0))
+    talk = (*basics.prompt(HELLO), *end)
+    yield one("talk", "a user input is answered, up to the end of its turn", *talk, play="talk", orderly=True)
+    yield one(
+        "only-lines", "nothing but lines of the protocol is on standard output", *talk, play="talk", check=only_lines
+    )
+    if checker is not None:
+        yield one("order", "no line breaks a rule of the protocol's shapes and order", *talk, play="talk",
+                  check=rules("must", checker))  # fmt: skip
+        yield one("advice", "no line goes against what the protocol advises", *talk, play="talk",
+                  check=rules("should", checker), level="should")  # fmt: skip
+    yield one("byte-by-byte", "a line that comes byte by byte is one line", *asked(TOKEN, "bytes"))
+    yield one("carriage-return", "a carriage return before the line feed is borne", *asked(TOKEN, "crlf"))
+    yield one("torn-character", "a character may come in two pieces", *asked(TOKEN, "torn"))
+    yield one("separators", "U+2028, U+2029 and U+0085 do not end a line", *asked(SEPARATORS))
+    yield one("long-line", "a long line is read", *asked(TOKEN, pad=basics.long_line))
+    for bad in basics.bad:
+        answer: tuple[Step, ...] = () if bad.answer is None else (Await(bad.answer, "answer to it"),)
+        yield one(f"line-{bad.id}", bad.text, Say(bad.line), *answer, *asked(TOKEN), section=bad.section,
+                  level=bad.level)  # fmt: skip
+    line, answers = basics.question(TOKEN)
+    yield one("no-last-feed", "a last line without line feed counts", Say(line, "open"), EndInput(),
+              Await(answers[0], "answer"))  # fmt: skip
+    yield one("slow-reader", "nothing is lost to a host that reads late", *_flood(basics))
+    yield one("early-end", "the end of input ends the process, status 0", *basics.last, *end, section=basics.ending)
+    yield one("hang-up", "a host that is gone ends the process", HangUp(), AwaitEnd(), section=basics.ending)
+
+
+def _flood(basics: AgentBasics) -> tuple[Step, ...]:
+    """More answers than a pipe holds, read late."""
+    flood = [(basics.flood or basics.question)(f"{n:040}") for n in range(FLOOD if basics.flood else 1)]
+    asked = (Say(line) for line, _ in flood)
+    heard = (Await(answer, "answer to each question") for _, answers in flood for answer in answers)
+    return (StopReading(), *asked, Rest(LATE), ReadOn(), *heard)
+
+
+def ask(question: Question, token: str, delivery: Delivery = "whole", pad: int = 0) -> tuple[Step, ...]:
+    """Ask a question and wait for its answer."""
+    line, answers = question(token)
+    return (Say(line, delivery, pad), *(Await(answer, "answer to a question") for answer in answers))
+
+
+def only_lines(transcript: Transcript) -> str:
+    """What is not a JSON object on a line of its own."""
+    for number, said in enumerate((said for said in transcript.lines if said.who == "agent"), 1):
+        if said.fault or not isinstance(said.value, dict):
+            return f"line {number} is not a JSON object: {said.fault or said.line[:60].decode(errors='replace')}"
+    if transcript.unfinished:
+        return "the last line has no line feed"
+    return "lines end with a carriage return" if transcript.carriage_returns else ""
+
+
+def rules(severity: Severity, checker: Callable[[], Checker], who: str = "agent") -> Check:
+    """What the wire's checker finds in the lines of one side."""
+
+    def check(transcript: Transcript) -> str:
+        judge: Any = checker()
+        for number, said in enumerate(transcript.lines, 1):
+            line = LineFault("not_utf8", said.fault) if said.fault and not said.line else said.line
+            for violation in getattr(judge, said.who)(line):
+                if said.who == who and violation.severity == severity:
+                    return f"line {number}: {violation.message} (section {violation.section})"
+        if who == "agent":
+            for violation in judge.close():
+                if violation.severity == severity:
+                    return f"at the end: {violation.message} (section {violation.section})"
+        return ""
+
+    return check

@@ -1,0 +1,92 @@
+"""``agentwire bridge``: a host of one wire drives an agent of another."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--host", "host_wire", required=True, help="The wire of the host, on our standard input and output.")
+@click.option("--agent", "agent_wire", required=True, help="The wire of the agent, which is COMMAND.")
+@click.option("--workspace", default="", help="Directory of the work. [the current one, or as the host says]")
+@click.option("--model", default="", help="Model to ask the agent for, if its wire can choose one.")
+@click.option("--allow", multiple=True, help="Tool or category that the host is not asked about (repeatable).")
+@click.option("--auto-approve", is_flag=True, help="Start in mode yolo: the host is asked nothing.")
+@click.option(
+    "--silence",
+    type=click.FloatRange(min=0),
+    default=0,
+    metavar="SECONDS",
+    help="A turn whose agent says nothing for so long has failed; 0: never.",
+)
+@click.option("--report", metavar="FILE", help="Write what could not cross to FILE, as JSON.")
+@click.option(
+    "--record", default="", metavar="FILE", help="Record the host's wire to FILE, those of agents to files beside it."
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    help="What goes to standard error. [warning]",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="And in which form. [text]")
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+def bridge(
+    host_wire: str,
+    agent_wire: str,
+    silence: float,
+    report: str | None,
+    command: tuple[str, ...],
+    **given: Any,
+) -> int:
+    """Have a host of one wire drive an agent of another: COMMAND is the agent, our standard input and output the host's.
+
+    Every session of the host has an agent process of its own. Questions, stops, modes, settings and host tools cross
+    where both wires have words for them; what the agent's wire cannot carry is refused in the host's own form. What
+    was lost goes to standard error at the end, and in full to --report.
+    """
+    import msgspec
+
+    from agentwire import logs
+    from agentwire.bridge.report import in_short
+    from agentwire.bridge.running import Bridge, run_stdio
+    from agentwire.options import ServeOptions
+    from agentwire.recording import Recorder, RecordingError
+    from agentwire.registry import UnknownName, load_codec
+    from agentwire.server.signals import Signals
+    from agentwire.serving import STOPPING
+    from agentwire.transport.stdio import claim
+
+    options = ServeOptions(codec=host_wire, ephemeral=True, **given)
+    try:
+        host, agent = load_codec(host_wire), load_codec(agent_wire)
+        recorder = Recorder(options.record, host_wire, role="bridge") if options.record else None
+    except UnknownName as error:
+        raise click.UsageError(str(error)) from None
+    except RecordingError as error:
+        raise click.ClickException(str(error)) from None
+    pipes = claim()
+    logs.configure(options.log_level, options.log_format)
+    if recorder is not None:
+        pipes.heard, pipes.written = recorder.host, recorder.agent
+    passing = Bridge(host, agent, command, options, silence=silence)
+    signals = Signals([number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN])
+    try:
+        with signals.noted():
+            status = run_stdio(passing, pipes, signals)
+    finally:
+        if recorder is not None:
+            recorder.close()
+    found = passing.report
+    print(in_short(found), end="", file=sys.stderr)
+    if report is not None:
+        try:
+            Path(report).write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+        except OSError as error:
+            raise click.ClickException(f"The report {report} cannot be written: {error.strerror}") from None
+    return status

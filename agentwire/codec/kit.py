@@ -1,0 +1,351 @@
+"""What a wire asks of the programs that speak it, as data: requirements, and the scripted plays that prove them.
+
+A codec offers a :class:`Kit`, for both roles; ``agentwire check`` runs it. A play is a list of steps of one side, the
+side that is scripted; the program under test is the other. Lines are JSON values; a :class:`Given` in them stands for
+something that was heard before, and a pattern that is expected names with :class:`Bind` what is to be remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from agentwire.codec.checking import Severity
+
+Role = Literal["agent", "host"]
+"""Which side is under test; the other one is scripted."""
+
+Who = Literal["agent", "host"]
+
+
+class Bind(Struct, frozen=True):
+    """In a pattern: any value, remembered under ``name``; ``kind`` is a JSON type that it must have, if given."""
+
+    name: str = ""
+    kind: Literal["", "string", "number", "boolean", "array", "object"] = ""
+
+
+class Given(Struct, frozen=True):
+    """In a line or a pattern: the value that was remembered under ``name``."""
+
+    name: str
+
+
+class OneOf(Struct, frozen=True):
+    """In a pattern: any of these patterns."""
+
+    choices: tuple[Any, ...]
+
+
+class Has(Struct, frozen=True):
+    """In a pattern: a string that contains ``text``."""
+
+    text: str
+
+
+class Absent(Struct, frozen=True):
+    """In a pattern, as the value of a key: there is no such key."""
+
+
+ANY: Final = Bind()
+"""Any value; the key must be there."""
+
+_KINDS: Final[dict[str, tuple[type[Any], ...]]] = {
+    "string": (str,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,),
+}  # fmt: skip
+
+
+def matches(pattern: Any, value: Any, given: dict[str, Any]) -> bool:
+    """Whether a JSON value fits a pattern. Objects may have more keys; lists are as long as the pattern.
+
+    What the pattern binds is put into ``given`` if it fits.
+    """
+    found = dict(given)
+    if not _matches(pattern, value, found):
+        return False
+    given.update(found)
+    return True
+
+
+def _matches(pattern: Any, value: Any, given: dict[str, Any]) -> bool:
+    match pattern:
+        case Bind(name, kind):
+            if kind and (not isinstance(value, _KINDS[kind]) or (kind == "number" and isinstance(value, bool))):
+                return False
+            if name:
+                given[name] = value
+            return True
+        case Given(name):
+            return name in given and _same(given[name], value)
+        case OneOf(choices):
+            return any(matches(choice, value, given) for choice in choices)
+        case Has(text):
+            return isinstance(value, str) and text in value
+        case dict():
+            return isinstance(value, dict) and all(_key(key, part, value, given) for key, part in pattern.items())
+        case list():
+            return (
+                isinstance(value, list)
+                and len(value) == len(pattern)
+                and all(_matches(part, item, given) for part, item in zip(pattern, value, strict=True))
+            )
+    return _same(pattern, value)
+
+
+def _key(key: str, part: Any, value: dict[str, Any], given: dict[str, Any]) -> bool:
+    if isinstance(part, Absent):
+        return key not in value
+    return key in value and _matches(part, value[key], given)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def filled(line: Any, given: Mapping[str, Any]) -> Any:
+    """A line with what was heard in the places of :class:`Given`. Raises ``KeyError`` for what was not."""
+    match line:
+        case Given(name):
+            return given[name]
+        case dict():
+            return {key: filled(part, given) for key, part in line.items()}
+        case list():
+            return [filled(part, given) for part in line]
+    return line
+
+
+# --- what an agent is asked to do ---
+
+HELLO: Final = "Say hello, and nothing else."
+RUN: Final = "Run the command `echo agentwire-check` in your shell, once, then say done."
+"""Makes a model call a tool that needs an approval."""
+COUNT: Final = "Count from 1 to 2000 in words, one number a line, and say nothing else."
+"""Makes a turn that lasts."""
+
+# --- steps ---
+
+Delivery = Literal["whole", "bytes", "crlf", "torn", "open"]
+"""How a line is written: at once; a byte at a time; with a carriage return; cut inside a character, with a pause;
+without its line feed."""
+
+
+class Say(Struct, frozen=True):
+    """Write a line: a JSON value, or bytes as they are."""
+
+    line: Any
+    delivery: Delivery = "whole"
+    pad: int = 0
+    """Bytes of an unknown key that make the line long."""
+    times: int = 1
+    """That many of the same line, in one write."""
+
+
+class Await(Struct, frozen=True):
+    """Wait until the other side has said a line that fits."""
+
+    line: Any
+    what: str
+    """Names it for a person: "no WHAT came"."""
+    never: tuple[Any, ...] = ()
+    """Patterns of lines that must not come before it."""
+    unless: Any = None
+    """A line that ends the play instead: what is to be proved cannot be seen in this program."""
+    absent: str = ""
+    """Why it then cannot be seen; with it and no such line, waiting in vain means the same."""
+    times: int = 1
+
+
+class EndInput(Struct, frozen=True):
+    """Close what the other side reads; go on reading what it says."""
+
+
+class HangUp(Struct, frozen=True):
+    """Close both ways at once, as if killed."""
+
+
+class StopReading(Struct, frozen=True):
+    """Read nothing more, for now."""
+
+
+class ReadOn(Struct, frozen=True):
+    """Read again."""
+
+
+class Let(Struct, frozen=True):
+    """Remember a value, as if it had been heard."""
+
+    name: str
+    value: Any
+
+
+class Rest(Struct, frozen=True):
+    """Do nothing for that many seconds."""
+
+    seconds: float
+
+
+class Grumble(Struct, frozen=True):
+    """Write that many bytes to standard error; only an agent does."""
+
+    size: int
+
+
+class AwaitEnd(Struct, frozen=True):
+    """Wait until the other side is gone: a process has ended, a host has closed its agent's input."""
+
+    status: int | None = None
+    """The exit status that a process must have."""
+
+
+class Unseen(Struct, frozen=True):
+    """The play ends here: what it was to prove cannot be seen, and why."""
+
+    why: str
+
+
+Step = Say | Await | EndInput | HangUp | StopReading | ReadOn | Let | Rest | Grumble | AwaitEnd | Unseen
+
+
+class Reply(Struct, frozen=True):
+    """What is said whenever the other side says a line that fits ``on``; bindings hold for this reply only."""
+
+    on: Any
+    say: tuple[Any, ...]
+
+
+class Play(Struct, frozen=True):
+    """What the scripted side does, in order. Requirements with a play of one name share its run."""
+
+    name: str
+    steps: tuple[Step, ...]
+    replies: tuple[Reply, ...] = ()
+    orderly: bool = True
+    """The scripted side keeps to the protocol, so that the other's lines can be held to all of its rules."""
+
+
+# --- what happened ---
+
+
+class Said(Struct, frozen=True):
+    """One line, without its line feed. ``fault``: why it cannot be read."""
+
+    who: Who
+    line: bytes
+    fault: str = ""
+    value: Any = None
+    """As JSON; None if it is not."""
+
+
+class Transcript(Struct):
+    """One run of a play."""
+
+    play: str
+    lines: list[Said] = []
+    broken: str = ""
+    """The step that did not come off, for a person."""
+    unseen: str = ""
+    """Why what was to be proved could not be seen."""
+    status: int | None = None
+    """Exit status of the program under test; None: it did not end by itself."""
+    stays: bool = False
+    """It is a host that is not expected to end by itself."""
+    given: dict[str, Any] = {}
+    carriage_returns: bool = False
+    """The program under test ended lines with them."""
+    unfinished: bool = False
+    """Its last line had no line feed."""
+    stderr: str = ""
+
+    def of(self, who: Who) -> list[Any]:
+        """The JSON values that one side said."""
+        return [said.value for said in self.lines if said.who == who]
+
+
+Check = Callable[[Transcript], str]
+"""Says what is wrong with a run that came off; empty: nothing."""
+
+
+class Requirement(Struct, frozen=True):
+    """One thing that a program of a role must or should do."""
+
+    id: str
+    role: Role
+    section: str
+    """Of the wire's specification."""
+    text: str
+    play: Play
+    check: Check | None = None
+    """None: it is enough that the play comes off."""
+    level: Severity = "must"
+
+
+Question = Callable[[str], tuple[Any, tuple[Any, ...]]]
+"""Makes a line that holds a token, and the patterns of the lines, in order, that answer it and echo the token."""
+
+
+class Line(Struct, frozen=True):
+    """A line that is not as it should be, and what comes of it."""
+
+    id: str
+    text: str
+    section: str
+    line: Any
+    answer: Any = None
+    """Pattern of the answer; None: it is ignored without one."""
+    level: Severity = "must"
+
+
+class AgentBasics(Struct, frozen=True):
+    """How a host of the wire converses: what every agent's fault matrix is made of."""
+
+    greet: tuple[Step, ...]
+    """Come to where questions can be asked."""
+    question: Question
+    prompt: Callable[[str], tuple[Step, ...]]
+    """One user input, up to the end of what it starts."""
+    bad: tuple[Line, ...]
+    """Lines that an agent answers or ignores, and lives on."""
+    framing: str
+    """Section on lines and bytes."""
+    ending: str
+    """Section on the end of input."""
+    flood: Question | None = None
+    """A question that may be asked a thousand times at once, if the usual one may not."""
+    long_line: int = 900_000
+    """A line of that many bytes is still read."""
+    last: tuple[Step, ...] = ()
+    """What a host says last, where something has to be said for a process to come to its end."""
+
+
+class HostBasics(Struct, frozen=True):
+    """How an agent of the wire converses: what every host's fault matrix is made of."""
+
+    greet: tuple[Step, ...]
+    """Up to the host's first user input, and the lines that begin its turn."""
+    text: Callable[[str], Any]
+    """A line of the agent's answer."""
+    end: tuple[Step, ...]
+    """Ends the turn."""
+    odd: tuple[Line, ...]
+    """Lines that a host must bear."""
+    framing: str
+    ask: Callable[[str], tuple[Step, ...]] | None = None
+    """Asks the host for an approval, under an id that holds a token, and waits for its answer."""
+    asking: str = ""
+    """Section on approvals."""
+    failing: tuple[Step, ...] = ()
+    """Ends the turn with an error instead, where the wire has one."""
+    errors: str = ""
+    """Section on errors."""
+    replies: tuple[Reply, ...] = ()
+
+
+class Kit(Struct, frozen=True):
+    """What a wire asks of both roles."""
+
+    agent: AgentBasics | None = None
+    host: HostBasics | None = None
+    requirements: Sequence[Requirement] = ()
+    """Beside the fault matrices that the basics make."""

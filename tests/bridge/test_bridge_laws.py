@@ -1,0 +1,210 @@
+"""Over generated logs: what a bridge tells its host is what the agent's wire left, and what the host's wire leaves."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+from hypothesis import given, settings
+from msgspec import UNSET
+from strategies import complete_log, logs
+
+from agentwire import events as bus
+from agentwire import load_codec
+from agentwire.agent.running import finish
+from agentwire.agent.toolbox import Toolbox
+from agentwire.agent.turn import Turn
+from agentwire.bridge.following import OWN, Following, beside
+from agentwire.bridge.link import Link
+from agentwire.bridge.report import Account
+from agentwire.bridge.words import Words
+from agentwire.codec.contract import Answered, Codec, Heard
+from agentwire.codec.fidelity import EXACT, Fidelity, tag
+from agentwire.log.history import History
+from agentwire.log.log import SessionLog
+from agentwire.log.record import Record
+from agentwire.session import Session
+from agentwire.settings import SessionSettings
+from agentwire.transcode import LogWriter, broken_laws
+from agentwire.transcode.logbook import Logbooks
+from agentwire.transcode.steps import At
+
+WIRES = {name: load_codec(name) for name in ("aionrs", "pagent", "pagent-v4", "jan", "levpro")}
+
+pairs = pytest.mark.parametrize(("host", "agent"), [(a, b) for a in WIRES for b in WIRES])
+
+
+class Nobody:
+    """In the place of a process that is not there."""
+
+    peer = None
+    users = 0
+
+
+def hear(codec: Codec, records: Sequence[Record]) -> list[Heard]:
+    """What a host hears of an agent of a wire whose log this is."""
+    writer, side, out = LogWriter(codec), codec.host(), b""
+    for record in records:
+        out += writer.write("s", record)
+    out += writer.close()
+    said: list[Heard | Answered] = [item for line in out.split(b"\n")[:-1] for item in side.receive(line)]
+    return [item for item in said + side.close() if isinstance(item, Heard)]
+
+
+async def bridged(host: Codec, agent: Codec, heard: Sequence[Heard]) -> list[Record]:
+    """Our log of what was heard, made by the bridge's own hands; its host says nothing to any question."""
+    session = Session(
+        "s", SessionLog(None), History(), settings=SessionSettings(workspace="/"), policy=host.policy, ephemeral=True
+    )
+    session.approvals.policy = msgspec.structs.replace(host.policy, can_ask=True, free=frozenset())
+    toolbox = Toolbox()
+    link = Link(Nobody(), None, Words(agent), Account(host.name, agent.name, host.fidelity()))  # type: ignore[arg-type]
+    numbers: dict[Any, int] = {}
+    following: Following | None = None
+    session.opened = session.append(bus.SessionOpened("s"))
+    async with trio.open_nursery() as nursery:
+        for item in heard:
+            event = item.event
+            number = 0 if item.ref is None else numbers.setdefault(item.ref, len(numbers) + 1)
+            if number and isinstance(event, bus.TurnStarted) and not item.origin:
+                session.turns += 1
+                turn = Turn(session, toolbox, number=session.turns, id=event.id, ref=event.ref, input=event.input)
+                session.active = turn
+                turn.say(event)
+                following = Following(turn, link, nursery)
+                following.turn = number
+            if following is None or following.turn != number or following.ended.is_set():
+                if not number:
+                    beside(session.append, event, "default")
+                continue
+            following.hear(Record(0, 0, event, number, item.origin))  # type: ignore[arg-type]
+            await trio.testing.wait_all_tasks_blocked()
+            if following.ended.is_set():
+                following.close()
+                finish(following._ours)
+        nursery.cancel_scope.cancel()
+    cursor, records = session.log.cursor(after=0), []
+    while batch := cursor.take():
+        records += batch
+    return records
+
+
+def told(records: Sequence[Record]) -> list[tuple[str, Any]]:
+    """A log without what a bridge may change: its own opening, ids of questions, and how an end is put."""
+    ids: dict[str, str] = {}
+    found = []
+    for record in records:
+        event = record.event
+        if isinstance(event, OWN) or isinstance(event, bus.CapabilitiesChanged | bus.HostToolRequested):
+            continue
+        fields = {name: getattr(event, name) for name in event.__struct_fields__}
+        for name in ("approval_id", "request_id"):
+            if name in fields:
+                fields[name] = ids.setdefault(fields[name], f"{name}-{len(ids)}") if name == "approval_id" else ""
+        if isinstance(event, bus.HostToolCancelled):
+            fields["call_id"] = ""
+        if isinstance(event, bus.TurnFinished):
+            fields["limit"] = fields["limit"] or ("steps" if event.outcome == "limit" else "")
+            fields["finish_reason"] = "" if event.outcome == "cancelled" else event.finish_reason
+            fields["error"] = UNSET if event.outcome == "failed" else event.error
+        found.append((f"{tag(type(event))} {record.origin}", fields))
+    return found
+
+
+def booked(heard: Sequence[Heard]) -> list[Record]:
+    """What was heard as a log in good order, without any bridge."""
+    books = Logbooks()
+    logged = [item for one in heard for item in books.hear(one, At(0, 0))]
+    return [item.record for item in [*logged, *books.close(At(0, 0))]]
+
+
+def differences(host: Codec, records: Sequence[Record], fidelity: Fidelity) -> list[str]:
+    """Where a table's account of what a host hears of a bridge's log is not what it hears."""
+    heard = [item.event for item in hear(host, records)]
+    said = [item.event for item in fidelity.surviving(records, "s")]
+    return [f"{a} is not {b}" for a, b in zip(heard, said, strict=False) if a != b] + (
+        [] if len(heard) == len(said) else ["not as many"]
+    )
+
+
+def cross(host: str, agent: str, records: Sequence[Record]) -> tuple[list[Heard], list[Record]]:
+    heard = hear(WIRES[agent], records)
+    return heard, trio.run(bridged, WIRES[host], WIRES[agent], heard)
+
+
+def without_errors(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """A failure that no line told is told by the bridge."""
+    return [row for row in rows if not row[0].startswith("error_raised")]
+
+
+@pairs
+@settings(max_examples=5, deadline=None)
+@given(records=logs())
+def test_a_bridge_tells_what_it_heard(host: str, agent: str, records: list[Record]) -> None:
+    heard, ours = cross(host, agent, records)
+    assert broken_laws(ours) == []
+    if not early(host, agent):
+        assert without_errors(told(ours)) == without_errors(told(booked(heard)))
+
+
+def early(host: str, agent: str) -> bool:
+    """Pairs of wires where calls have to end before their results are known."""
+    return WIRES[host].policy.calls == "sequential" and WIRES[agent].policy.calls == "reads_together"
+
+
+@pairs
+@settings(max_examples=5, deadline=None)
+@given(records=logs())
+def test_its_host_hears_what_its_wire_leaves_of_that(host: str, agent: str, records: list[Record]) -> None:
+    _, ours = cross(host, agent, records)
+    fidelity = WIRES[host].fidelity()
+    assert differences(WIRES[host], ours, fidelity) == []
+    account = Account(host, agent, fidelity)
+    account.add("s", ours)
+    counted = {(loss.event, loss.field, loss.when): loss.count for loss in account.report().losses}
+    assert counted == {(d.event, d.field, d.when): n for d, n in fidelity.losses(ours).items()}
+
+
+# --- a table that hides something is found out ------------------------------------------------------------------
+
+
+def hiding(fidelity: Fidelity) -> Iterator[tuple[tuple[str, str, str], Fidelity]]:
+    """Tables that leave out one loss each, with what they leave out."""
+    for kind, rows in fidelity._rows.items():
+        for at, row in enumerate(rows):
+            for field, rule in row.fields.items():
+                if rule.verdict in ("absent", "narrowed") and row.becomes is None:
+                    other = copy.copy(fidelity)
+                    changed = [*rows]
+                    changed[at] = msgspec.structs.replace(row, fields={**row.fields, field: EXACT})
+                    other._rows = {**fidelity._rows, kind: changed}
+                    yield (tag(kind), field, row.when), other
+
+
+@pytest.mark.parametrize("host", ["aionrs", "pagent-v4", "jan", "levpro"])
+def test_a_table_that_hides_a_loss_is_found_out(host: str) -> None:
+    true = WIRES[host].fidelity()
+    ours = [cross(host, agent, complete_log())[1] for agent in ("jan", "aionrs", "pagent-v4")]
+    found, missed = 0, []
+    for hidden, false in hiding(true):
+        hit = [log for log in ours if hidden in {(d.event, d.field, d.when) for d in true.losses(log)}]
+        found += bool(hit)
+        if hit and not any(differences(WIRES[host], log, false) for log in hit):
+            missed.append(hidden)
+    assert missed == []
+    assert found > 5
+
+
+def test_the_host_and_agent_of_a_wire_lose_nothing_twice(tmp_path: Path) -> None:
+    """What survived a wire once survives it again: between two of a kind a bridge adds no loss."""
+    for name in ("aionrs", "jan", "levpro"):
+        heard, ours = cross(name, name, complete_log())
+        kinds = {type(item.event) for item in heard} - set(OWN)
+        again = {type(item.event) for item in hear(WIRES[name], ours)}
+        assert kinds <= again, name
