@@ -27,7 +27,7 @@ from agentwire.codec.kit import (
     Transcript,
 )
 
-TOKEN = "caf\u00e9-\u4e2d-\U0001f680"
+PROBE = "caf\u00e9-\u4e2d-\U0001f680"
 """Holds characters of two, three and four bytes."""
 
 SEPARATORS = "a\u2028b\u2029c\u0085d"
@@ -64,16 +64,16 @@ def agent_matrix(basics: AgentBasics, checker: Callable[[], Checker] | None) -> 
                   check=rules("must", checker))  # fmt: skip
         yield one("advice", "no line goes against what the protocol advises", *talk, play="talk",
                   check=rules("should", checker), level="should")  # fmt: skip
-    yield one("byte-by-byte", "a line that comes byte by byte is one line", *asked(TOKEN, "bytes"))
-    yield one("carriage-return", "a carriage return before the line feed is borne", *asked(TOKEN, "crlf"))
-    yield one("torn-character", "a character may come in two pieces", *asked(TOKEN, "torn"))
+    yield one("byte-by-byte", "a line that comes byte by byte is one line", *asked(PROBE, "bytes"))
+    yield one("carriage-return", "a carriage return before the line feed is borne", *asked(PROBE, "crlf"))
+    yield one("torn-character", "a character may come in two pieces", *asked(PROBE, "torn"))
     yield one("separators", "U+2028, U+2029 and U+0085 do not end a line", *asked(SEPARATORS))
-    yield one("long-line", "a long line is read", *asked(TOKEN, pad=basics.long_line))
+    yield one("long-line", "a long line is read", *asked(PROBE, pad=basics.long_line))
     for bad in basics.bad:
         answer: tuple[Step, ...] = () if bad.answer is None else (Await(bad.answer, "answer to it"),)
-        yield one(f"line-{bad.id}", bad.text, Say(bad.line), *answer, *asked(TOKEN), section=bad.section,
+        yield one(f"line-{bad.id}", bad.text, Say(bad.line), *answer, *asked(PROBE), section=bad.section,
                   level=bad.level)  # fmt: skip
-    line, answers = basics.question(TOKEN)
+    line, answers = basics.question(PROBE)
     yield one("no-last-feed", "a last line without line feed counts", Say(line, "open"), EndInput(),
               Await(answers[0], "answer"))  # fmt: skip
     yield one("slow-reader", "nothing is lost to a host that reads late", *_flood(basics))

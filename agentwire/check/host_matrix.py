@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from agentwire.check.agent_matrix import SEPARATORS, TOKEN, rules
+from agentwire.check.agent_matrix import SEPARATORS, PROBE, rules
 from agentwire.codec.checking import Checker, Severity
 from agentwire.codec.kit import (
     Await,
@@ -41,10 +41,10 @@ def host_matrix(basics: HostBasics, checker: Callable[[], Checker] | None) -> It
     ) -> Requirement:  # fmt: skip
         return Requirement(name, "host", section, text, Play(play or name, steps, basics.replies), check, level)
 
-    def bears(name: str, text: str, *steps: Step, token: str = "1", **more: Any) -> Requirement:
+    def bears(name: str, text: str, *steps: Step, mark: str = "1", **more: Any) -> Requirement:
         """A host shows that it bore ``steps`` by going on as ever, and ending well."""
-        ask = () if basics.ask is None else basics.ask(token)
-        return one(name, text, *basics.greet, *steps, *ask, *basics.end, AwaitEnd(), check=left_well, **more)
+        ask = () if basics.ask is None else basics.ask(mark)
+        return one(name, text, *basics.greet, *steps, *ask, *basics.end, AwaitEnd(0), **more)
 
     text = Say(basics.text("Hello."))
     talk = (*basics.greet, text, *basics.end, AwaitEnd())
@@ -58,11 +58,11 @@ def host_matrix(basics: HostBasics, checker: Callable[[], Checker] | None) -> It
                   check=rules("should", checker, "host"), level="should")  # fmt: skip
     if basics.ask is not None:
         yield bears("approval", "it answers what it is asked, under the same id", section=basics.asking)
-    yield bears("byte-by-byte", "a line that comes byte by byte is one line", Say(basics.text(TOKEN), "bytes"))
-    yield bears("carriage-return", "a carriage return before the line feed is borne", Say(basics.text(TOKEN), "crlf"))
-    yield bears("torn-character", "a character may come in two pieces", Say(basics.text(TOKEN), "torn"))
+    yield bears("byte-by-byte", "a line that comes byte by byte is one line", Say(basics.text(PROBE), "bytes"))
+    yield bears("carriage-return", "a carriage return before the line feed is borne", Say(basics.text(PROBE), "crlf"))
+    yield bears("torn-character", "a character may come in two pieces", Say(basics.text(PROBE), "torn"))
     yield bears(
-        "separators", "U+2028, U+2029 and U+0085 do not end a line", Say(basics.text(SEPARATORS)), token=SEPARATORS
+        "separators", "U+2028, U+2029 and U+0085 do not end a line", Say(basics.text(SEPARATORS)), mark=SEPARATORS
     )
     yield bears("long-line", "a long line is read", Say(basics.text("x" * LONG)))
     yield bears("burst", "many lines at once are read", Say(basics.text("word "), times=BURST))

@@ -16,7 +16,7 @@ import trio
 
 from agentwire.check.findings import Finding, judge
 from agentwire.check.stand_in import BEGUN, read_transcript
-from agentwire.codec.kit import Play, Requirement, Transcript
+from agentwire.codec.kit import AwaitEnd, Play, Requirement, Transcript
 from agentwire.tools import watchdog
 
 PLACE = "{agent}"
@@ -118,7 +118,7 @@ class _Run:
         if not self._stays and not transcript.broken:
             with trio.move_on_after(self._patience):
                 await process.wait()
-        transcript.status = process.returncode
+        settle(transcript, self._play, process.returncode)
         return transcript
 
     async def _until(
@@ -129,6 +129,18 @@ class _Run:
             while not true() and (process is None or process.returncode is None):  # noqa: ASYNC110  # files have no event
                 await trio.sleep(TICK)
         return true()
+
+
+def settle(transcript: Transcript, play: Play, status: int | None) -> None:
+    """Add what a stand-in cannot see: how the host ended. None: it did not."""
+    transcript.status = status
+    last = play.steps[-1]
+    if not isinstance(last, AwaitEnd) or last.status is None or transcript.stays or transcript.broken:
+        return
+    if status is None:
+        transcript.broken = "it did not end"
+    elif status != last.status:
+        transcript.broken = f"it ended with status {status} instead of {last.status}"
 
 
 def with_agent(argv: Sequence[str], agent: Sequence[str]) -> list[str]:

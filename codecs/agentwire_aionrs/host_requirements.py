@@ -146,13 +146,13 @@ def _host(name: str, section: str, text: str, *steps: Step, check: Check | None 
 
 
 REQUIREMENTS: Final = (
-    _host("message-ids", "2.1", "every message has an id of its own", *_END, AwaitEnd(), check=_one_id_each),
+    _host("message-ids", "2.1", "every message has an id of its own", *_END, AwaitEnd(0), check=_one_id_each),
     _host(
         "set-up-first",
         "2.5",
         "what belongs before the first message is sent before it",
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
         check=_set_up_first,
     ),
     _host(
@@ -164,14 +164,14 @@ REQUIREMENTS: Final = (
         Say(_text("two")),
         *_ask("2"),
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
     _host(
         "no-usage",
         "1.9",
         "a stream_end without usage ends the turn",
         Say({"type": "stream_end", "msg_id": _M}),
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
     _host(
         "diff",
@@ -193,6 +193,6 @@ REQUIREMENTS: Final = (
         ),
         *_ask("e"),
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
 )

@@ -175,7 +175,7 @@ REQUIREMENTS: Final = (
         "initialize and initialized come before anything else",
         *_PROMPTED,
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
         check=_handshake_first,
     ),
     _host(
@@ -185,11 +185,11 @@ REQUIREMENTS: Final = (
         *_PROMPTED,
         *_ask("a"),
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
         check=_ids_of_their_own,
     ),
     _host(
-        "one-turn", "1.6", "no turn is started while one runs", *_PROMPTED, *_ask("a"), *_ask("b"), *_END, AwaitEnd()
+        "one-turn", "1.6", "no turn is started while one runs", *_PROMPTED, *_ask("a"), *_ask("b"), *_END, AwaitEnd(0)
     ),
     _host("interrupted", "1.7", "a turn that was interrupted is over", *_PROMPTED, _ends("interrupted"), AwaitEnd()),
 )

@@ -105,9 +105,9 @@ def _ids(transcript: Transcript) -> str:
 
 
 REQUIREMENTS: Final = (
-    _host("ids", "2", "every request has an id of its own", *_PROMPTED, *_END, AwaitEnd(), check=_ids),
+    _host("ids", "2", "every request has an id of its own", *_PROMPTED, *_END, AwaitEnd(0), check=_ids),
     _host(
-        "dropped-events", "8", "a result ends a chat, whatever events were dropped", _PROMPTED[0], _done(), AwaitEnd()
+        "dropped-events", "8", "a result ends a chat, whatever events were dropped", _PROMPTED[0], _done(), AwaitEnd(0)
     ),
     _host(
         "answer-of-result",
@@ -115,7 +115,7 @@ REQUIREMENTS: Final = (
         "a result that says more than the chunks did is borne",
         *_PROMPTED,
         _done(response="Hello, and more."),
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
     _host(
         "loop-abort",

@@ -13,9 +13,9 @@ from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Answered, Heard
 from agentwire.commands import Check, Command, Done, JsonId, Refusal, RefusalCode
 from agentwire_levpro import sending, wire
-from agentwire_levpro.facts import kept
+from agentwire_levpro.facts import SETUP_CODES, kept
 from agentwire_levpro.reading import Message, decode
-from agentwire_levpro.runs import SETUP_CODES, Run, Said
+from agentwire_levpro.runs import Run, Said
 from agentwire_levpro.sending import INITIALIZE, Ledger, Sent
 
 GONE: Final = "The agent ended before it answered."

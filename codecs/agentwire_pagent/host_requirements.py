@@ -170,7 +170,7 @@ REQUIREMENTS: Final = (
         _note("TurnBegin", turn=1),
         Let("turn", 1),
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
     _host(
         BASICS,
@@ -190,7 +190,7 @@ REQUIREMENTS: Final = (
         _note("TurnBegin", turn=1),
         Let("turn", 1),
         *_END,
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
     _host(
         BASICS,
@@ -200,7 +200,7 @@ REQUIREMENTS: Final = (
         _note("StepEnd", **{**_REPLY, "usage": _USAGES}),
         _note("TurnEnd", turn=0, stopped=True),
         _note("RunEnd", **{**_REPLY, "usage": _USAGES}),
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
 )
 
@@ -212,7 +212,7 @@ REQUIREMENTS_V4: Final = (
         "usage is an open object",
         _note("TurnResult", **{**_REPLY, "usage": _USAGES}),
         *_END_V4[1:],
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
     _host(
         BASICS_V4,
@@ -233,7 +233,7 @@ REQUIREMENTS_V4: Final = (
         _note("TurnBegin", turn=1),
         Let("turn", 1),
         *_END_V4,
-        AwaitEnd(),
+        AwaitEnd(0),
     ),
-    _host(BASICS_V4, "one-run", "8", "no input is sent while a run is under way", *_ask("a"), *_END_V4, AwaitEnd()),
+    _host(BASICS_V4, "one-run", "8", "no input is sent while a run is under way", *_ask("a"), *_END_V4, AwaitEnd(0)),
 )

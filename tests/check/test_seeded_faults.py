@@ -1,0 +1,125 @@
+"""Every requirement can be met, and every requirement can fail: by a peer that is wrong in that one thing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from described_peer import Deed, Described, describe, put, sample
+from peer_runs import GOOD, WRONG
+
+from agentwire import load_codec
+from agentwire.check.acting import Actor
+from agentwire.check.agents import play_host
+from agentwire.check.catalogue import catalogue
+from agentwire.check.findings import Finding, judge
+from agentwire.check.hosts import settle
+from agentwire.codec.kit import AwaitEnd, Requirement, Transcript
+
+PROGRAM = [sys.executable, "-S", "-E", str(Path(__file__).with_name("peer_program.py"))]
+
+PATIENCE = 20.0
+SHORT = 0.8
+"""For peers that do nothing: waiting for them in vain is the point."""
+
+AGENTS = [(wire, one) for wire in ("aionrs", "pagent", "pagent-v4", "jan", "jan-stream", "levpro")
+          for one in catalogue(load_codec(wire), "agent")]  # fmt: skip
+HOSTS = [(wire, one) for wire in ("aionrs", "pagent", "pagent-v4", "jan", "levpro")
+         for one in catalogue(load_codec(wire), "host")]  # fmt: skip
+
+
+def good(wire: str, requirement: Requirement) -> Described:
+    """A peer that meets the requirement."""
+    peer = describe(requirement.play)
+    given = GOOD.get((wire, requirement.role, requirement.id))
+    if given is not None:
+        peer.deeds, peer.waited = given(peer), []
+    return peer
+
+
+def wrong(wire: str, requirement: Requirement, peer: Described) -> Iterator[tuple[str, list[Deed], float]]:
+    """Peers that break it: what they do wrong, how, and how long to wait for them."""
+    yield from ((name, deeds, PATIENCE) for name, deeds in WRONG.get((wire, requirement.role, requirement.id), dict)(peer))
+    needed = [place for step, place in peer.waited if not step.absent]
+    if needed:
+        yield "one line is left out", peer.without(needed[-1]), PATIENCE
+    for step, place in peer.waited:
+        if step.never:
+            yield "a line comes too early", peer.with_before(place, sample(step.never[0], dict(peer.given))), PATIENCE
+            break
+    last = requirement.play.steps[-1]
+    if isinstance(last, AwaitEnd):
+        stays = [deed for deed in peer.deeds if deed[0] != "exit"]
+        if not needed or requirement.role == "agent":
+            yield "it does not end", [deed for deed in stays if deed[0] != "read all"] + [("hang", None)], SHORT
+        if last.status is not None:
+            yield "it ends with another status", [*stays, ("exit", 3)], PATIENCE
+
+
+async def run_agent(requirement: Requirement, deeds: list[Deed], patience: float, path: Path) -> Finding:
+    argv = [*PROGRAM, str(put(deeds, path))]
+    return judge(requirement, await play_host(argv, requirement.play, patience=patience))
+
+
+async def run_host(requirement: Requirement, deeds: list[Deed], patience: float, path: Path) -> Finding:
+    """The play's agent is in this process; the host is the peer program."""
+    process = await trio.lowlevel.open_process(
+        [*PROGRAM, str(put(deeds, path))], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    ended = trio.Event()
+    transcript: Transcript
+
+    class Incoming(trio.abc.ReceiveStream):
+        async def receive_some(self, max_bytes=None):
+            chunk = await process.stdout.receive_some(max_bytes)
+            if not chunk:
+                ended.set()
+            return chunk
+
+        async def aclose(self):
+            await process.stdout.aclose()
+
+    try:
+        play = requirement.play
+        transcript = await Actor("agent", play, process.stdin, Incoming(), ended.wait, patience).run()
+        await process.stdin.aclose()
+        with trio.move_on_after(patience):
+            await process.wait()
+        settle(transcript, play, process.returncode)
+        return judge(requirement, transcript)
+    finally:
+        process.kill()
+        await process.wait()
+        await process.stdin.aclose()
+        await process.stdout.aclose()
+
+
+def name(case: tuple[str, Requirement]) -> str:
+    return f"{case[0]}-{case[1].id}"
+
+
+@pytest.mark.parametrize("case", AGENTS, ids=name)
+async def test_an_agent_can_meet_and_break_it(case, tmp_path):
+    await meets_and_breaks(*case, run_agent, tmp_path)
+
+
+@pytest.mark.parametrize("case", HOSTS, ids=name)
+async def test_a_host_can_meet_and_break_it(case, tmp_path):
+    await meets_and_breaks(*case, run_host, tmp_path)
+
+
+async def meets_and_breaks(wire, requirement, run, tmp_path):
+    peer = good(wire, requirement)
+    finding = await run(requirement, peer.deeds, PATIENCE, tmp_path / "good")
+    assert finding.verdict == "passed", (finding.why, finding.transcript.lines)
+    broken = 0
+    for number, (fault, deeds, patience) in enumerate(wrong(wire, requirement, peer)):
+        finding = await run(requirement, deeds, patience, tmp_path / f"wrong-{number}")
+        assert finding.verdict == "failed", fault
+        assert finding.why
+        broken += 1
+    assert broken, "no peer breaks it"
