@@ -16,6 +16,7 @@ from benchmarks.timing import Effort
 BENCHMARKS = {
     "rendering": "records to wire lines",
     "decoding": "wire lines to commands and events",
+    "every_wire": "the same for text on every other wire",
     "log_to_pipe": "events a second from a session's log into a pipe",
     "append_latency": "from an append to the reader's read, one event at a time",
     "reading_lines": "lines a second out of a pipe, decoded",

@@ -82,9 +82,7 @@ class Following:
         """Why a call was denied by nobody's decision."""
         self._requests: dict[str, tuple[Turn, str]] = {}
         """Of each request of the agent that our host has, what it is asked as, and for which call."""
-        self._batches = (
-            link.words.codec.policy.calls == "reads_together" and ours.session.policy.calls == "sequential"
-        )
+        self._batches = link.words.codec.policy.calls == "reads_together" and ours.session.policy.calls == "sequential"
         """The agent tells results after a batch of calls, and the host's wire shows no call before the one before it
         has ended: a question about a later call would never be seen."""
         self._running: dict[str, str] = {}

@@ -228,7 +228,9 @@ class BridgeSetup(Setup):
 
     def resume(self, command: ResumeSession) -> Boot:
         link = self._prepared
-        return self._booted((link.told_id if link else "") or command.id, OpenSession(workspace=command.workspace), "resumed")
+        return self._booted(
+            (link.told_id if link else "") or command.id, OpenSession(workspace=command.workspace), "resumed"
+        )
 
     def take_up(self, prompt: Prompt) -> Boot:
         return self._booted(prompt.session, OpenSession(), "new")

@@ -113,9 +113,7 @@ class BridgeServer(Server):
         self._opening.setdefault(name, [])
         return self.nursery.start_soon(self._open_both, command, session, name, reply, go)
 
-    async def _open_both(
-        self, command: Any, session: str, name: str, reply: Reply, go: Callable[..., None]
-    ) -> None:
+    async def _open_both(self, command: Any, session: str, name: str, reply: Reply, go: Callable[..., None]) -> None:
         agents = self._bridge.agents
         try:
             if isinstance(command, ResumeSession):
@@ -260,7 +258,9 @@ class BridgeServer(Server):
 
     # --- sessions and the process ---
 
-    def _on_archive(self, command: ArchiveSession, runner: SessionRunner, reply: Reply, go: Callable[..., None]) -> None:
+    def _on_archive(
+        self, command: ArchiveSession, runner: SessionRunner, reply: Reply, go: Callable[..., None]
+    ) -> None:
         def closed(outcome: Outcome) -> None:
             if isinstance(outcome.result, Done):
                 link = self._link(runner)

@@ -37,7 +37,10 @@ class Words:
         for name in fields:
             field = defaults[name]
             empty = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-            if getattr(command, name) != empty and self._say(msgspec.structs.replace(command, **{name: empty})) == whole:
+            if (
+                getattr(command, name) != empty
+                and self._say(msgspec.structs.replace(command, **{name: empty})) == whole
+            ):
                 found.append(name)
         return found
 

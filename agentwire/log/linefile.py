@@ -180,7 +180,8 @@ class LineFile:
             os.close(fd)
 
     def __del__(self) -> None:
-        self.close()
+        # Not what a subclass does in good order: nothing can be imported any more when an interpreter ends.
+        LineFile.close(self)
 
 
 def private_file(first: int) -> LineFile:

@@ -76,7 +76,6 @@ class Facts(Struct):
     output: list[tuple[int, str, str]] = []
     took: int = 0
     began: int = 0
-    ran: bool = False
 
 
 class Maker(Struct):
@@ -134,7 +133,7 @@ class Parts:
         for name in about.keys() & set(Facts.__struct_fields__):
             setattr(known, name, getattr(facts, name))
         if "took" in about:
-            known.ran, known.began = True, at - known.took
+            known.began = at - known.took
 
     def next_reply(self) -> Reply | None:
         """The reply to the next request."""
@@ -229,13 +228,13 @@ class PlayedTool(Tool):
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Give the recorded result."""
         facts = self._facts
-        if not facts.ran:
+        if not facts.planned:
             raise ToolError("The recording holds no result of this call")
         for after, delta, stream in facts.output:
             await self._parts.until(facts.began + after)
             context.output(delta, stream)
         if facts.result is None and facts.error is None and facts.crashed is None:
-            await trio.sleep_forever()  # it was stopped
+            await trio.sleep_forever()  # it was stopped, perhaps before it began
         await self._parts.until(facts.began + facts.took)
         if facts.error is not None:
             raise ToolError(facts.error)

@@ -34,7 +34,7 @@ from agentwire.replay.comparing import Comparison, pretty
 from agentwire.replay.ids import Ids
 from agentwire.replay.places import placed
 from agentwire.server.connection import Connection
-from agentwire.server.mcp_servers import McpServers
+from agentwire.server.mcp_servers import LONGEST_WAIT, McpServers
 from agentwire.server.outbox import Outbox
 from agentwire.server.runner import SessionRunner
 from agentwire.server.server import Server
@@ -144,6 +144,10 @@ class _Again:
         self._workspace = directory / "workspace"
         self._workspace.mkdir()
         self._setup = _PlayedSetup(parts, codec.policy, self._workspace, directory / "sessions")
+        self._then, self._there = (
+            _inside_json(str(parts.setup.get("workspace", ""))),
+            _inside_json(str(self._workspace)),
+        )
         self._ids = Ids()
         self._comparison = Comparison(self._ids)
         self._written = 0
@@ -206,17 +210,20 @@ class _Again:
                 continue
             now = await self._pipe.take()
             self._written += now is not None
-            then = due.data.rstrip(b"\r\n")
-            if now is None or self._comparison.different(self._moved(then), now):
+            then, now = due.data.rstrip(b"\r\n"), now and self._back(now)
+            if now is None or self._comparison.different(then, now):
                 return Difference(self._path, due.line, self._written, then, now)
         self._pipe.give(b"")
         now = await self._pipe.take()
         return None if now is None else Difference(self._path, last, self._written + 1, None, now)
 
     def _moved(self, line: bytes) -> bytes:
-        """A line with our workspace in the place of the recorded one."""
-        then = str(self._parts.setup.get("workspace", ""))
-        return line.replace(_inside_json(then), _inside_json(str(self._workspace))) if len(then) > 1 else line
+        """A line of the host with our workspace in the place of the recorded one."""
+        return line.replace(self._then, self._there) if len(self._then) > 1 else line
+
+    def _back(self, line: bytes) -> bytes:
+        """A line of the server with the recorded workspace in the place of ours."""
+        return line.replace(self._there, self._then)
 
 
 def _inside_json(text: str) -> bytes:
@@ -312,7 +319,7 @@ class _PlayedSetup(Setup):
 class _PlayedServers(McpServers):
     """MCP servers of a recording: they are there when they were, and nothing is started."""
 
-    __slots__ = ("_chapters", "_owner", "_parts", "_tasks")
+    __slots__ = ("_chapters", "_connecting", "_news", "_owner", "_parts", "_tasks")
 
     def __init__(
         self, session: Any, toolbox: Any, nursery: trio.Nursery, parts: Parts,
@@ -323,6 +330,8 @@ class _PlayedServers(McpServers):
         self._parts = parts
         self._tasks = nursery
         self._chapters = chapters
+        self._connecting: set[str] = set()
+        self._news = trio.Event()
 
     def configured(self) -> None:
         """Play those that the configuration named."""
@@ -343,8 +352,18 @@ class _PlayedServers(McpServers):
         self._play(spec.name)
         return None
 
+    async def settled(self) -> None:
+        """Wait until no connection is under way, or long enough."""
+        with trio.move_on_after(LONGEST_WAIT):
+            while self._connecting:
+                self._news = trio.Event()
+                await self._news.wait()
+
     def _play(self, name: str) -> None:
-        for at, event in self._chapters.pop(name, ()):
+        events = self._chapters.pop(name, ())
+        if events:
+            self._connecting.add(name)
+        for at, event in events:
             self._tasks.start_soon(self._say, at, event)
 
     async def _say(self, at: int, event: Any) -> None:
@@ -352,3 +371,5 @@ class _PlayedServers(McpServers):
         if isinstance(event, McpServerReady):
             self._owner.set_mcp()
         self._owner.append(event)
+        self._connecting.discard(event.name)
+        self._news.set()

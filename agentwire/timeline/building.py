@@ -51,7 +51,8 @@ class Builder:
         story = self._story(session)
         event = record.event
         voice = story.voice(record.origin)
-        self._settle(story, voice, event, place)
+        if voice.streams or voice.retry is not None or voice.parked is not None:
+            self._settle(story, voice, event, place)
         handler = _HANDLERS.get(type(event), aside)
         handler(self._scribe, story, voice, record, place)
 
@@ -135,7 +136,8 @@ class Builder:
         while len(told) <= source:
             told.append(0)
         number = told[source]
-        told[source] = min(number + 1, ORDERS - 1)
+        if number < ORDERS - 1:
+            told[source] = number + 1
         return Place(at, ORDERS * source + number, source)
 
 

@@ -10,7 +10,7 @@ from agentwire import events as bus
 from agentwire.log.record import Record
 from agentwire.timeline.asides import aside
 from agentwire.timeline.items import Place
-from agentwire.timeline.story import Call, Scribe, Story, Voice, count
+from agentwire.timeline.story import Call, Question, Scribe, Story, Voice, count
 from agentwire.timeline.titles import of_usage, one_line
 from agentwire.timeline.turns import end_voice
 
@@ -23,7 +23,7 @@ def call_ready(scribe: Scribe, story: Story, voice: Voice, record: Record, place
         title = f"{event.name}: {event.description}"
     item = scribe.begin(story, voice, "call", "tools", one_line(title), place, record)
     item.note = one_line(event.arguments_text)
-    story.calls[event.call_id] = Call(item)
+    story.calls[event.call_id] = Call(item, asked=event.barred)
 
 
 def running(scribe: Scribe, story: Story, voice: Voice, record: Record, place: Place) -> None:
@@ -48,6 +48,11 @@ def call_ended(scribe: Scribe, story: Story, voice: Voice, record: Record, place
     del story.calls[event.call_id]
     item = call.item
     scribe.told(item, place, record)
+    for approval_id in [name for name, open_ in story.approvals.items() if open_.call_id == event.call_id]:
+        question = story.approvals.pop(approval_id)  # nobody waits for its answer any more
+        scribe.end(question.item, place, "cancelled")
+        count(scribe.timeline.totals.questions, "cancelled")
+        story.busy.setdefault("person", []).append((question.item.start, place.at))
     if not call.ran and (call.asked or isinstance(event, bus.CallCancelled)):
         item.start, item.first = place.at, place.order
     elif call.item.start < place.at:
@@ -72,14 +77,16 @@ def approval_requested(scribe: Scribe, story: Story, voice: Voice, record: Recor
         call.asked = True
     item = scribe.begin(story, voice, "approval", "approvals", one_line(title), place, record)
     item.note = one_line(event.command or event.path)
-    story.approvals[event.approval_id] = item
+    story.approvals[event.approval_id] = Question(item, event.call_id)
 
 
 def approval_resolved(scribe: Scribe, story: Story, voice: Voice, record: Record, place: Place) -> None:
     """The question is settled."""
     event: Any = record.event
-    item = story.approvals.pop(event.approval_id, None)
-    if item is None:
+    question = story.approvals.pop(event.approval_id, None)
+    if question is not None:
+        item = question.item
+    else:
         item = scribe.begin(story, voice, "approval", "approvals", "a question", place, None)
     scribe.told(item, place, record)
     note = " ".join(part for part in (event.by and f"by {event.by}", event.scope, event.reason) if part)

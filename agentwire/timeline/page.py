@@ -22,13 +22,13 @@ from agentwire.timeline.items import LANES, ORDERS, Fact, Item, Timeline, Wait
 from agentwire.timeline.sources import RawLine, Source
 from agentwire.timeline.titles import of_usage
 
-ITEMS: Final = 20_000
+ITEMS: Final = 32_000
 """Items that a page holds at most; what matters least is left out first."""
 
 PIECE: Final = 16 * 1024
 """Characters of one line or event that are embedded."""
 
-BUDGET: Final = 5_000_000
+BUDGET: Final = 4_000_000
 """Characters of all lines, and of all events."""
 
 _SCRIPTS: Final = ("model.js", "lanes.js", "list.js", "details.js", "main.js")

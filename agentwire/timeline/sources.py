@@ -78,7 +78,7 @@ class JournalSource:
                     if began < 0:
                         began = found.started = record.time
                     at = max(0, record.time - began) * 1000
-                    builder.passed("log", at)
+                    builder.passed("records", at)
                     builder.record(header.session, record, at, number)
                     number += 1
         return builder.close()

@@ -36,12 +36,20 @@ class Voice:
         self.parked: Place | None = None
 
 
+class Question(Struct):
+    """A question that waits for its answer."""
+
+    item: Item
+    call_id: str
+
+
 class Call(Struct):
     """A call that has not ended."""
 
     item: Item
     ran: bool = False
     asked: bool = False
+    """Whatever time passes before it runs is not its own."""
 
 
 class Story:
@@ -57,7 +65,7 @@ class Story:
         """What the host asked last, for wires whose turns do not repeat it."""
         self.voices: dict[str, Voice] = {}
         self.calls: dict[str, Call] = {}
-        self.approvals: dict[str, Item] = {}
+        self.approvals: dict[str, Question] = {}
         self.host_tools: dict[str, Item] = {}
         self.subagents: dict[str, Item] = {}
         self.busy: dict[Wait, list[Stretch]] = {}

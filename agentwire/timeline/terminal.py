@@ -108,7 +108,7 @@ class _View:
 
     def rows(self, items: Iterable[Item], within: Item | None) -> None:
         bar_width = max(10, self._width // 4) if within is not None else 0
-        label_width = max(12, self._width - bar_width - 24)
+        label_width = max(12, self._width - bar_width - 25)
         for item in items:
             self._print(self._row(item, within, label_width, bar_width))
 
@@ -120,7 +120,7 @@ class _View:
         if item.status and item.note:
             label += f" ({item.note})"
         row = Text(set_cell_size(plain(label).replace("\n", " ").replace("\t", " "), label_width), no_wrap=True)
-        row.append(f"  {item.status or 'ok':<10.10}", style=_status_style(item))
+        row.append(f"  {item.status or 'ok':<11.11}", style=_status_style(item))
         took = duration(item.took) if self._timed else duration(1000 * item.told_ms) if item.told_ms >= 0 else ""
         row.append(f"{took:>9}", style="dim")
         if within is not None:
@@ -191,7 +191,11 @@ def duration(micros: int) -> str:
 def _facts(timeline: Timeline, totals: Totals) -> list[tuple[str, str]]:
     """What there is to say about all of it."""
     found = [
-        ("turns", _counts(totals.turns) + (f", {totals.steps} steps" if totals.steps else "")),
+        (
+            "turns",
+            _counts(totals.turns)
+            + (f", {totals.steps:,} {'step' if totals.steps == 1 else 'steps'}" if totals.steps else ""),
+        ),
         ("calls", _counts(totals.calls)),
         ("questions", _counts(totals.questions)),
         ("tokens", of_usage(totals.usage)),

@@ -61,9 +61,9 @@ def end_turn(scribe: Scribe, story: Story, place: Place, outcome: Any, note: str
     for voice in story.voices.values():
         end_voice(scribe, voice, place)
         unpark(story, voice, place)
-    for approval in story.approvals.values():
-        scribe.end(approval, place)
-        story.busy.setdefault("person", []).append((approval.start, place.at))
+    for question in story.approvals.values():
+        scribe.end(question.item, place)
+        story.busy.setdefault("person", []).append((question.item.start, place.at))
     for call in story.calls.values():
         scribe.end(call.item, place)
         if call.ran:

@@ -252,7 +252,9 @@ class Ends:
 
     async def open(self, **more: Any) -> None:
         """Open the session, on a wire where a host does that."""
-        if self.codec.sessions == "many" and not isinstance(self.codec.host().send(OpenSession(), bytearray()), Refusal):
+        if self.codec.sessions == "many" and not isinstance(
+            self.codec.host().send(OpenSession(), bytearray()), Refusal
+        ):
             answer = await self.ask(OpenSession(workspace=str(self.agents.workspace), **more))
             assert isinstance(answer, Done), answer
 

@@ -106,4 +106,3 @@ def test_what_was_lost_is_what_the_table_says(host, agent, tmp_path, monkeypatch
     fidelity = ends.codec.fidelity()
     assert ends.overheard == [item.event for item in fidelity.surviving(records, session)]
     assert ends.bridge.report.losses == losses_of(fidelity.losses(records))
-

@@ -38,7 +38,9 @@ def find() -> str | None:
         if path := shutil.which(name):
             return path
     cache = Path.home() / ".cache" / "ms-playwright"
-    return next((str(path) for path in sorted(cache.glob("chromium*/*/*")) if path.name in ("chrome", "chromium")), None)
+    return next(
+        (str(path) for path in sorted(cache.glob("chromium*/*/*")) if path.name in ("chrome", "chromium")), None
+    )
 
 
 class Page:
@@ -79,10 +81,9 @@ class Page:
         return found["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        """Wait until an expression is true, looked at in every frame that the page draws."""
-        self.evaluate(
-            f"new Promise((done) => {{ const look = () => ({condition}) ? done(true) : setTimeout(look, 20); look(); }})"
-        )
+        """Wait until an expression is true."""
+        look = f"const look = () => ({condition}) ? done(true) : setTimeout(look, 20);"
+        self.evaluate(f"new Promise((done) => {{ {look} look(); }})")
 
     def press(self, key: str, text: str = "") -> None:
         self.order("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)

@@ -63,7 +63,9 @@ def text(piece: str) -> dict[str, Any]:
 
 READY = {"type": "ready", "version": "0.2.0", "session_id": "s", "capabilities": {}}
 
-EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> <!-- \u2028 &amp;"
+EVIL = (
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> <!-- \u2028 &amp;"
+)
 
 CONVERSATION: list[Line] = [
     (0, "agent", READY),

@@ -99,7 +99,9 @@ function ticks(pen) {
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((value) => value >= rough && value >= least) ?? 1;
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
-  for (let place = Math.ceil(view.from / step) * step; place <= view.to; place += step) {
+  const zero = axes[axis].zero ?? 0;
+  for (let round = Math.ceil((view.from + zero) / step) * step; round - zero <= view.to; round += step) {
+    const place = round - zero;
     const x = Math.round(xOf(place)) + 0.5;
     pen.strokeStyle = colors.line;
     pen.beginPath();

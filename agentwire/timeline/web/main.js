@@ -6,7 +6,8 @@ function card(label, value, more = "", bad = false) {
 }
 
 const sum = (counts) => Object.values(counts ?? {}).reduce((all, number) => all + number, 0);
-const listing = (counts) => Object.entries(counts ?? {}).map(([name, number]) => `${number} ${words(name)}`).join(", ");
+const listing = (counts) => Object.entries(counts ?? {}).map(([name, number]) => `${plainly(number)} ${words(name)}`).join(", ");
+const plainly = (number) => (number ?? 0).toLocaleString("en");
 
 function showTotals() {
   const all = data.totals;
@@ -17,15 +18,15 @@ function showTotals() {
   const tokens = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
   const bad = sum(all.turns) - (all.turns?.completed ?? 0);
   byId("totals").append(
-    card("Turns", String(sum(all.turns)), listing(all.turns), bad > 0 && bad === sum(all.turns)),
-    card("Model calls", String(all.steps ?? 0), all.retries ? `${all.retries} sent again` : ""),
-    card("Tool calls", String(sum(all.calls)), listing(all.calls)),
-    card("Questions", String(sum(all.questions)), listing(all.questions)),
-    card("Tokens", data.tokens ? tokens.toLocaleString("en") : "–", data.tokens || "not reported"),
-    card("Errors", String(all.errors ?? 0), "", all.errors > 0),
-    ...(all.subagents ? [card("Subagents", String(all.subagents))] : []),
-    card(data.timed ? "Duration" : "Lines", data.timed ? duration(all.duration) : sum(all.lines).toLocaleString("en"),
-      data.timed ? `${sum(all.lines).toLocaleString("en")} lines` : "no times in this source"));
+    card("Turns", plainly(sum(all.turns)), listing(all.turns), bad > 0 && bad === sum(all.turns)),
+    card("Model calls", plainly(all.steps), all.retries ? `${all.retries} sent again` : ""),
+    card("Tool calls", plainly(sum(all.calls)), listing(all.calls)),
+    card("Questions", plainly(sum(all.questions)), listing(all.questions)),
+    card("Tokens", data.tokens ? plainly(tokens) : "–", data.tokens || "not reported"),
+    card("Errors", plainly(all.errors), "", all.errors > 0),
+    ...(all.subagents ? [card("Subagents", plainly(all.subagents))] : []),
+    card(data.timed ? "Duration" : "Lines", data.timed ? duration(all.duration) : plainly(sum(all.lines)),
+      data.timed ? `${plainly(sum(all.lines))} lines` : "no times in this source"));
   byId("waits").append(...sharesOf(all.waits, [["between turns", "idle", all.idle ?? 0]]));
   if (data.left_out.length) {
     byId("left-out").hidden = false;
@@ -46,8 +47,8 @@ function refresh() {
   filter();
   arrange();
   byId("count").textContent = matching.length === items.length
-    ? `${items.length.toLocaleString("en")} events`
-    : `${matching.length.toLocaleString("en")} of ${items.length.toLocaleString("en")} events`;
+    ? `${plainly(items.length)} events`
+    : `${plainly(matching.length)} of ${plainly(items.length)} events`;
   drawList();
   redraw();
 }

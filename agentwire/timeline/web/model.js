@@ -134,7 +134,7 @@ function interpolate(pieces, value, from, to) {
 const pieces = data.timed ? folded() : [];
 const axes = {
   time: { label: "Time", of: (item) => [item.start - ends.start, item.end - ends.start],
-    length: ends.end - ends.start, back: (place) => place + ends.start },
+    length: ends.end - ends.start, zero: ends.start, back: (place) => place + ends.start },
   folded: { label: "Time, pauses folded",
     of: (item) => [interpolate(pieces, item.start, 0, 1), interpolate(pieces, item.end, 0, 1)],
     length: pieces.length ? pieces[pieces.length - 1][1] : 0, back: (place) => interpolate(pieces, place, 1, 0) },
