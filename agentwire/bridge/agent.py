@@ -44,7 +44,7 @@ class RemoteAgent:
         except trio.Cancelled:
             if not turn.cancelled:
                 raise  # the whole bridge ends, and the agent with it
-            with trio.CancelScope(shield=True), trio.move_on_after(STOP_SECONDS):
+            with trio.CancelScope(shield=True), trio.move_on_after(min(STOP_SECONDS, self._silence)):
                 link.post(Stop(link.id))
                 await following.ended.wait()
             raise

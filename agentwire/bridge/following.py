@@ -193,11 +193,15 @@ class Following:
     # --- questions ---
 
     def _asked(self, event: ApprovalRequested, origin: str) -> None:
-        """The agent asks: the host is asked, if what it allowed and forbade before does not answer that."""
+        """The agent asks: the host is asked, if what it allowed and forbade before does not answer that.
+
+        A host that is shown nothing of subagents would never see the question: nobody allows what it does not.
+        """
         turn, approvals = self._ours, self._ours.session.approvals
         outside = event.prompt_kind.endswith("_escape")
         verdict = approvals.judge(event.name, event.category, outside=outside, also=turn.approved)
-        if verdict != "ask":
+        hidden = bool(origin) and not self._ours.session.policy.shows_subagents
+        if verdict != "ask" or hidden:
             self._decide(event, allowed=verdict == "free")
             return
         if self._batches:

@@ -81,6 +81,7 @@ class Link:
         self._remote = remote
         self._to_send, self._sending = trio.open_memory_channel[tuple[Command, Answered | None]](float("inf"))
         self._news = trio.Event()
+        self._started = False
         process.users += 1
 
     @property
@@ -110,14 +111,16 @@ class Link:
 
     def start(self, nursery: trio.Nursery) -> None:
         """Begin to send and to listen; what was heard before comes first."""
+        self._started = True
         nursery.start_soon(self._send)
         nursery.start_soon(self._listen)
         nursery.start_soon(self._watch)
 
     def close(self) -> None:
-        """Send nothing more, and end the process if nobody else uses it."""
+        """Send what is due and nothing more, and end the process if nobody else uses it."""
         self._to_send.close()
-        self.process.leave()
+        if not self._started:
+            self.process.leave()
 
     # --- out ---
 
@@ -157,6 +160,7 @@ class Link:
             except AgentDied as died:
                 if answered is not None:
                     answered(Refusal("internal", str(died)))
+        self.process.leave()
 
     # --- in ---
 

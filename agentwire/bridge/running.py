@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from agentwire.bridge.opening import Agents, BridgeSetup
+from agentwire.bridge.agents import Agents
+from agentwire.bridge.opening import BridgeSetup
 from agentwire.bridge.report import Account, Report
 from agentwire.bridge.server import BridgeServer
 from agentwire.commands import OpenSession, Refusal

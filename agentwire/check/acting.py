@@ -80,6 +80,8 @@ class Actor:
         self._reading = trio.Event()
         self._reading.set()
         self._written = trio.Event()
+        self._dismissed = trio.Event()
+        """The other side has taken its leave in words."""
         self._pieces, self._due = trio.open_memory_channel[bytes | float | None](float("inf"))
 
     async def run(self) -> Transcript:
@@ -169,14 +171,28 @@ class Actor:
 
     async def _await_end(self, status: int | None) -> None:
         with trio.move_on_after(self._patience):
-            self.transcript.status = await self._gone()
+            await self._leave()
             with trio.move_on_after(DRAIN):
-                while not self._ended and self._reading.is_set():
+                while not self._ended and not self._dismissed.is_set() and self._reading.is_set():
                     await self._wait()
             if status is not None and self.transcript.status not in (None, status):
                 raise _Over(f"it ended with status {self.transcript.status} instead of {status}")
             return
         raise _Over("it did not end" if self._me == "host" else "it did not close its agent's input")
+
+    async def _leave(self) -> None:
+        """Wait until the other side is gone, or says that it will be."""
+        async with trio.open_nursery() as nursery:
+
+            async def gone() -> None:
+                self.transcript.status = await self._gone()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(gone)
+            await self._dismissed.wait()
+            self._pieces.send_nowait(None)
+            await self._written.wait()
+            nursery.cancel_scope.cancel()
 
     async def _wait(self) -> None:
         self._news = trio.Event()
@@ -200,6 +216,8 @@ class Actor:
                     data = _encode(filled(said, given))
                     self._keep(self._me, data)
                     self._pieces.send_nowait(data + b"\n")
+                if reply.ends:
+                    self._dismissed.set()
 
     async def _read(self) -> None:
         framer = Framer(HOST_LIMIT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from agentwire.check.agent_matrix import SEPARATORS, PROBE, rules
+from agentwire.check.agent_matrix import PROBE, SEPARATORS, rules
 from agentwire.codec.checking import Checker, Severity
 from agentwire.codec.kit import (
     Await,

@@ -44,7 +44,9 @@ def bridge(
     command: tuple[str, ...],
     **given: Any,
 ) -> int:
-    """Have a host of one wire drive an agent of another: COMMAND is the agent, our standard input and output the host's.
+    """Have a host of one wire drive an agent of another.
+
+    COMMAND is the agent, our standard input and output are the host's.
 
     Every session of the host has an agent process of its own. Questions, stops, modes, settings and host tools cross
     where both wires have words for them; what the agent's wire cannot carry is refused in the host's own form. What

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -43,6 +44,8 @@ def inspect(
 
     if (file is None) == (session is None):
         raise click.UsageError("Give a FILE or --session, one of the two.")
+    if session is not None and wire is not None:
+        raise click.UsageError("--from does not go with --session: a journal is of no wire.")
     if html is not None and (turns or everything):
         raise click.UsageError("--turn and --all do not go with --html: the page has them all.")
     logging.getLogger("agentwire").addHandler(logging.NullHandler())  # what an agent complained of then is told below
@@ -84,6 +87,8 @@ def _console() -> Console:
     """As wide as the terminal; a pipe or a file has no width of its own."""
     from rich.console import Console
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # where the locale has fewer letters than the recording
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PLAIN_WIDTH

@@ -213,6 +213,8 @@ class Reply(Struct, frozen=True):
 
     on: Any
     say: tuple[Any, ...]
+    ends: bool = False
+    """The other side thereby takes its leave."""
 
 
 class Play(Struct, frozen=True):

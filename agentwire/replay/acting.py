@@ -103,6 +103,8 @@ class _Performance:
             if first:
                 self._begin(scene)
                 first = False
+            if self._actor.diverged:
+                await trio.sleep_forever()  # the server is about to stop this turn
             if delay := self._pace.delay(scene.at):
                 await trio.sleep(delay)
             if isinstance(scene.event, bus.TurnFinished) and not scene.origin:

@@ -15,6 +15,9 @@ from agentwire.replay.script import Wait
 IDS: Final = frozenset({"ref", "session", "id", "call_id", "approval_id", "request_id"})
 """Fields of commands that are ids."""
 
+PLACES: Final = frozenset({"workspace", "roots"})
+"""Fields that say where on this machine the work is: a recording is replayed elsewhere."""
+
 CHOSEN: Final = frozenset({"ref", "id"})
 """Those that a host makes up anew each time."""
 
@@ -48,7 +51,7 @@ def difference(wait: Wait, said: Said, ids: Ids, *, lenient: bool = False) -> st
 def _fields(wait: Wait, command: Command, ids: Ids) -> str:
     """The fields in which two commands of one kind differ."""
     then, now = msgspec.to_builtins(wait.command), msgspec.to_builtins(command)
-    names = IDS - CHOSEN if wait.guessed else {*then, *now} - CHOSEN
+    names = IDS - CHOSEN if wait.guessed else {*then, *now} - CHOSEN - PLACES
     different = [
         name
         for name in sorted(names)

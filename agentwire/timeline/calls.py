@@ -48,7 +48,7 @@ def call_ended(scribe: Scribe, story: Story, voice: Voice, record: Record, place
     del story.calls[event.call_id]
     item = call.item
     scribe.told(item, place, record)
-    for approval_id in [name for name, open_ in story.approvals.items() if open_.call_id == event.call_id]:
+    for approval_id in [name for name, asked in story.approvals.items() if asked.call_id == event.call_id]:
         question = story.approvals.pop(approval_id)  # nobody waits for its answer any more
         scribe.end(question.item, place, "cancelled")
         count(scribe.timeline.totals.questions, "cancelled")
@@ -89,6 +89,10 @@ def approval_resolved(scribe: Scribe, story: Story, voice: Voice, record: Record
     else:
         item = scribe.begin(story, voice, "approval", "approvals", "a question", place, None)
     scribe.told(item, place, record)
+    call = story.calls.get(event.call_id)
+    if call is not None and not call.ran and event.decision == "allowed":
+        call.asked = False  # from now on it runs, on wires that do not tell when it does
+        call.item.start, call.item.first = place.at, place.order
     note = " ".join(part for part in (event.by and f"by {event.by}", event.scope, event.reason) if part)
     scribe.end(item, place, "" if event.decision == "allowed" else event.decision, one_line(note) or item.note)
     story.busy.setdefault("person", []).append((item.start, place.at))

@@ -11,7 +11,9 @@ from agentwire.codec.kit import (
     Check,
     Given,
     HostBasics,
+    Let,
     Line,
+    OneOf,
     Play,
     Reply,
     Requirement,
@@ -46,18 +48,35 @@ _REPLIES: Final = (
     _answer("doctor", {"status": "ok", "checks": []}),
     _answer("plan", {"model": "check", "binary": "", "args": [], "warnings": []}),
     _answer("cancel", {"cancelled": False, "request_id": None}),
-    _answer("shutdown", {"status": "ok"}),
+    Reply(
+        {"id": Bind("asked"), "method": "shutdown"},
+        ({"id": Given("asked"), "type": "result", "result": {"status": "ok"}},),
+        ends=True,
+    ),
 )
 
 _PROMPTED: Final[tuple[Step, ...]] = (
-    Await({"id": Bind("chat"), "method": "chat", "params": {"input": Bind("input", "string")}}, "chat"),
+    Let("session", "check"),
+    Await(
+        {
+            "id": Bind("chat"),
+            "method": "chat",
+            "params": OneOf(
+                (
+                    {"input": Bind("input", "string"), "session_id": Bind("session", "string")},
+                    {"input": Bind("input", "string")},
+                )
+            ),
+        },
+        "chat",
+    ),
     Say(_event("run_start", _C, user_input=Given("input"), trace_id="check")),
     Say(_event("llm_start", _C, step=0)),
 )
 
 
 def _done(asked: Any = _C, response: str = "Hello.") -> Say:
-    result = {"response": response, "session_id": "check", "trace_id": "check", "warnings": []}
+    result = {"response": response, "session_id": Given("session"), "trace_id": "check", "warnings": []}
     return Say({"id": asked, "type": "result", "result": result})
 
 
@@ -107,7 +126,12 @@ def _ids(transcript: Transcript) -> str:
 REQUIREMENTS: Final = (
     _host("ids", "2", "every request has an id of its own", *_PROMPTED, *_END, AwaitEnd(0), check=_ids),
     _host(
-        "dropped-events", "8", "a result ends a chat, whatever events were dropped", _PROMPTED[0], _done(), AwaitEnd(0)
+        "dropped-events",
+        "8",
+        "a result ends a chat, whatever was dropped",
+        *_PROMPTED[:2],
+        _done(),
+        AwaitEnd(0),
     ),
     _host(
         "answer-of-result",

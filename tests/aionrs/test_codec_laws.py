@@ -68,7 +68,7 @@ def test_the_table_is_complete() -> None:
     assert FIDELITY.problems() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(logs())
 def test_a_host_hears_what_is_declared_to_survive_and_nothing_else(records: list[Record]) -> None:
     assert hear(render(records)) == FIDELITY.surviving(records)
@@ -85,7 +85,7 @@ def test_the_same_for_a_log_with_every_event() -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(logs(), st.lists(st.integers(0, 60), max_size=6))
 def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
@@ -98,7 +98,7 @@ def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     assert bytes(out) == bytes(ones) == render(records)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(logs(), st.integers(0, 80))
 def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], at: int) -> None:
     """Fed in silence from the beginning of the turn under way, as a late connection is."""
@@ -110,7 +110,7 @@ def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], 
     assert render(records[:at]) + bytes(out) == render(records)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(logs())
 def test_sessions_do_not_touch_each_other(records: list[Record]) -> None:
     side, one, two = codec.agent(), bytearray(), bytearray()
@@ -120,7 +120,7 @@ def test_sessions_do_not_touch_each_other(records: list[Record]) -> None:
     assert bytes(one) == bytes(two) == render(records)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(logs())
 def test_every_line_is_one_message_in_the_protocols_own_key_order(records: list[Record]) -> None:
     for line in split(render(records)):
@@ -145,7 +145,7 @@ def _sorted(value: Any) -> bool:
     return not isinstance(value, dict) or (list(value) == sorted(value) and all(map(_sorted, value.values())))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(logs())
 def test_the_stream_keeps_the_protocols_order(records: list[Record]) -> None:
     """One start and one end for each turn, nothing of it outside, every call shown is closed, no other is seen."""
@@ -272,7 +272,7 @@ json_texts = st.recursive(
 ).map(lambda value: json.dumps(value).encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=80) | json_texts | mutated())
 def test_no_line_raises_and_each_bad_one_has_one_answer(junk: bytes) -> None:
     """Whatever a host writes, the ping after it is understood and every line is answered at most once."""
@@ -319,7 +319,7 @@ sendable = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(sendable, max_size=6))
 def test_an_agent_reads_what_a_host_sends(sent: list[commands.Command]) -> None:
     host, out = codec.host(), bytearray()
@@ -360,7 +360,7 @@ AGENT_LINES = tuple(
 )  # fmt: skip
 
 
-@settings(max_examples=125, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from(AGENT_LINES) | mutated(AGENT_LINES) | json_texts | st.binary(max_size=20), max_size=25))
 def test_whatever_an_agent_writes_a_host_hears_whole_turns(stream: list[bytes]) -> None:
     """One end for each beginning and nothing of a turn outside it; every call is shown once and closed in its turn."""

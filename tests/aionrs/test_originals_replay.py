@@ -255,7 +255,7 @@ _MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_MESSAGES)
 def test_whatever_a_file_holds_the_log_is_whole(messages: list[dict[str, Any]]) -> None:
     """Every call is closed once and within its turn, every turn ended, and no text lost."""

@@ -32,7 +32,6 @@ from agentwire.session import Session
 from agentwire.setup import Boot
 from agentwire.tools.contract import Tool
 
-
 ANSWERS = ("answer", "result")
 """What host sides call an answer to nothing that they asked."""
 
@@ -252,8 +251,10 @@ class Ends:
 
     async def open(self, **more: Any) -> None:
         """Open the session, on a wire where a host does that."""
-        if self.codec.sessions == "many" and not isinstance(
-            self.codec.host().send(OpenSession(), bytearray()), Refusal
+        if (
+            self.codec.sessions == "many"
+            and self.codec.begin is None
+            and not isinstance(self.codec.host().send(OpenSession(), bytearray()), Refusal)
         ):
             answer = await self.ask(OpenSession(workspace=str(self.agents.workspace), **more))
             assert isinstance(answer, Done), answer

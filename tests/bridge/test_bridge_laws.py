@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, assume, given, settings
 from msgspec import UNSET
 from strategies import logs
 
@@ -26,6 +26,7 @@ from agentwire.bridge.report import Account
 from agentwire.bridge.words import Words
 from agentwire.codec.contract import Answered, Codec, Heard
 from agentwire.codec.fidelity import EXACT, Fidelity, tag
+from agentwire.commands import Command, Deny
 from agentwire.log.history import History
 from agentwire.log.log import SessionLog
 from agentwire.log.record import Record
@@ -63,14 +64,23 @@ def hear(codec: Codec, records: Sequence[Record]) -> list[Heard]:
     return [item for item in said + side.close() if isinstance(item, Heard)]
 
 
-async def bridged(host: Codec, agent: Codec, heard: Sequence[Heard]) -> list[Record]:
+async def bridged(
+    host: Codec, agent: Codec, heard: Sequence[Heard], posted: list[Command] | None = None, **policy: Any
+) -> list[Record]:
     """Our log of what was heard, made by the bridge's own hands; its host says nothing to any question."""
+    rules = {"can_ask": True, "free": frozenset(), "shows_subagents": True, **policy}
     session = Session(
-        "s", SessionLog(None), History(), settings=SessionSettings(workspace="/"), policy=host.policy, ephemeral=True
+        "s",
+        SessionLog(None),
+        History(),
+        settings=SessionSettings(workspace="/"),
+        policy=msgspec.structs.replace(host.policy, **rules),
+        ephemeral=True,
     )
-    session.approvals.policy = msgspec.structs.replace(host.policy, can_ask=True, free=frozenset())
     toolbox = Toolbox()
     link = Link(Nobody(), None, Words(agent), Account(host.name, agent.name, host.fidelity()))  # type: ignore[arg-type]
+    if posted is not None:
+        link.post = lambda command, answered=None: posted.append(command)  # type: ignore[method-assign]
     numbers: dict[Any, int] = {}
     following: Following | None = None
     session.opened = session.append(bus.SessionOpened("s"))
@@ -107,7 +117,7 @@ def told(records: Sequence[Record]) -> list[tuple[str, Any]]:
     found = []
     for record in records:
         event = record.event
-        if isinstance(event, OWN) or isinstance(event, MADE_HERE):
+        if isinstance(event, (*OWN, *MADE_HERE)):
             continue
         fields = {name: getattr(event, name) for name in event.__struct_fields__}
         if "approval_id" in fields:
@@ -132,7 +142,9 @@ def differences(host: Codec, records: Sequence[Record], fidelity: Fidelity) -> l
     heard = [item.event for item in hear(host, records)]
     said = [item.event for item in fidelity.surviving(records, "s")]
     return [f"{a} is not {b}" for a, b in zip(heard, said, strict=False) if a != b] + (
-        [] if len(heard) == len(said) else ["not as many"]
+        []
+        if len(heard) == len(said)
+        else [f"{len(heard)} heard, not {len(said)}: {(heard[len(said) :] + said[len(heard) :])[:2]}"]
     )
 
 
@@ -150,10 +162,21 @@ def without_errors(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 @QUICK
 @given(records=logs())
 def test_a_bridge_tells_what_it_heard(host: str, agent: str, records: list[Record]) -> None:
+    assume(ids_are_unique(records))
     heard, ours = cross(host, agent, records)
     assert broken_laws(ours) == []
     if not early(host, agent):
         assert without_errors(told(ours)) == without_errors(told(booked(heard)))
+
+
+def ids_are_unique(records: Sequence[Record]) -> bool:
+    """No call of a subagent has the id of one of the main agent, or of another turn: an engine takes care of that."""
+    places: dict[str, tuple[int, str]] = {}
+    for record in records:
+        call_id = getattr(record.event, "call_id", "")
+        if call_id and places.setdefault(call_id, (record.turn, record.origin)) != (record.turn, record.origin):
+            return False
+    return True
 
 
 def early(host: str, agent: str) -> bool:
@@ -165,6 +188,7 @@ def early(host: str, agent: str) -> bool:
 @QUICK
 @given(records=logs())
 def test_its_host_hears_what_its_wire_leaves_of_that(host: str, agent: str, records: list[Record]) -> None:
+    assume(ids_are_unique(records))
     _, ours = cross(host, agent, records)
     fidelity = WIRES[host].fidelity()
     assert differences(WIRES[host], ours, fidelity) == []
@@ -259,3 +283,19 @@ def test_the_host_and_agent_of_a_wire_lose_nothing_twice(tmp_path: Path) -> None
         kinds = {type(item.event) for item in heard} - set(OWN)
         again = {type(item.event) for item in hear(WIRES[name], ours)}
         assert kinds <= again, name
+
+
+def test_a_subagents_question_that_the_host_cannot_see_is_denied() -> None:
+    told = [
+        bus.TurnStarted("t"),
+        bus.CallReady("c", "run"),
+        bus.ApprovalRequested("p", "c", "run"),
+        bus.CallCancelled("c", "denied", "no", "run"),
+        bus.TurnFinished("completed"),
+    ]
+    heard = [Heard(event, "", "r", "sub-1" if "call_id" in event.__struct_fields__ else "") for event in told]
+    posted: list[Command] = []
+    ours = trio.run(lambda: bridged(WIRES["aionrs"], WIRES["jan"], heard, posted, shows_subagents=False))
+    assert [type(command) for command in posted] == [Deny]
+    assert not any(isinstance(record.event, bus.ApprovalRequested) for record in ours)
+    assert [record.event.cause for record in ours if isinstance(record.event, bus.CallCancelled)] == ["refused"]

@@ -21,8 +21,8 @@ SCRIPT = [
     {
         "text": "I will run two things.",
         "tool_calls": [
-            {"id": "a", "name": "{shell}", "arguments": {"command": "echo one"}},
-            {"id": "b", "name": "{shell}", "arguments": {"command": "echo two"}},
+            {"id": "a", "name": "{shell}", "arguments": {"cmd": "echo one"}},
+            {"id": "b", "name": "{shell}", "arguments": {"cmd": "echo two"}},
         ],
     },
     {"text": "Done.", "usage": {"input_tokens": 20, "output_tokens": 4}},
@@ -88,7 +88,7 @@ def test_on_a_wire_of_many_sessions_that_is_the_answer_to_opening_one() -> None:
     assert done.returncode == 0
     (answer,) = [line for line in map(json.loads, done.stdout.splitlines()) if line.get("id") == "1"]
     assert answer["type"] == "error"
-    assert "cannot be started" in answer["error"]["message"]
+    assert "cannot be started" in answer["message"]
 
 
 def test_a_wire_that_is_not_there() -> None:

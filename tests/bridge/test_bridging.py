@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import trio
-from crossing import Agents, Ends, Reply, tools
+from crossing import Agents, Ends, Reply
 from test_matrix import cross
 
 from agentwire.commands import (
     AddMcpServer,
+    AnswerHostTool,
     Approve,
+    ArchiveSession,
     Done,
     ForkSession,
     GetHistory,
@@ -32,7 +34,6 @@ from agentwire.commands import (
     Steer,
     Stop,
 )
-from agentwire.commands import AnswerHostTool
 from agentwire.events import (
     ApprovalRequested,
     CallCancelled,
@@ -275,6 +276,22 @@ def test_sessions_have_agents_of_their_own_and_copies_share_one(tmp_path, monkey
     assert len(ends.agents.started) == 2
     assert ends.bridge.report.sessions == 3
     assert [event.text for event in ends.events(TurnFinished)] == ["one", "one", "two"]
+
+
+def test_a_session_that_is_closed_takes_its_agent_with_it(tmp_path, monkeypatch):
+    async def play(ends: Ends) -> None:
+        await ends.open()
+        await ends.send(Prompt("go"))
+        await ends.turns(1)
+        (state,) = (await ends.ask(ListSessions())).value
+        assert isinstance(await ends.ask(ArchiveSession(state.id)), Done)
+        await ends.until(lambda: ends.agents.started[0].returncode is not None)
+        assert ends.agents.started[0].returncode == 0
+        assert not (await ends.ask(ListSessions())).value
+        await ends.leave()
+
+    ends = cross("jan", "aionrs", tmp_path, monkeypatch, play, [Reply("end")])
+    assert ends.bridge.report.turns == 1
 
 
 # --- host tools -------------------------------------------------------------------------------------------------

@@ -106,3 +106,24 @@ def test_what_was_lost_is_what_the_table_says(host, agent, tmp_path, monkeypatch
     fidelity = ends.codec.fidelity()
     assert ends.overheard == [item.event for item in fidelity.surviving(records, session)]
     assert ends.bridge.report.losses == losses_of(fidelity.losses(records))
+
+
+def test_an_agent_that_does_not_say_how_a_run_broke_off(tmp_path, monkeypatch):
+    """A classic pagent ends a run that was stopped, or that failed, without a word: silence ends it here."""
+    ends = cross("aionrs", "pagent", tmp_path, monkeypatch, silence=0.3)
+    (records,) = ends.logs.values()
+    assert broken_laws(records) == []
+    outcomes = [record.event.outcome for record in records if isinstance(record.event, TurnFinished)]
+    assert outcomes == ["completed", "completed", "cancelled", "failed"]
+
+
+@pytest.mark.parametrize(("host", "agent"), [("aionrs", "jan-stream"), ("jan-stream", "aionrs")])
+def test_a_wire_of_one_run(host, agent, tmp_path, monkeypatch):
+    async def play(ends: Ends) -> None:
+        await ends.send(Prompt("go"))
+        await ends.turns(1)
+        await ends.leave()
+
+    ends = cross(host, agent, tmp_path, monkeypatch, play, [Reply("at |once")])
+    (end,) = ends.events(TurnFinished)
+    assert (end.outcome, end.text) == ("completed", "at once")

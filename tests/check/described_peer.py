@@ -17,8 +17,8 @@ from agentwire.codec.kit import (
     AwaitEnd,
     Bind,
     Given,
-    Has,
     HangUp,
+    Has,
     Let,
     OneOf,
     Play,
@@ -50,8 +50,8 @@ class Described:
         return [*self.deeds[:place], write(line), *self.deeds[place:]]
 
 
-def describe(play: Play) -> Described:
-    """The peer that a play describes."""
+def describe(play: Play, *, host: bool = False) -> Described:
+    """The peer that a play describes. A host ends by itself, an agent at the end of its input."""
     peer = Described()
     for step in play.steps:
         match step:
@@ -65,10 +65,12 @@ def describe(play: Play) -> Described:
             case Let(name, value):
                 peer.given[name] = value
             case AwaitEnd(status):
-                peer.deeds += [("read all", None), ("exit", status or 0)]
+                peer.deeds += [] if host else [("read all", None)]
+                peer.deeds.append(("exit", status or 0))
             case HangUp():
                 peer.deeds.append(("read all", None))
-    peer.deeds.append(("read all", None))
+    if not host:
+        peer.deeds.append(("read all", None))
     return peer
 
 

@@ -104,7 +104,7 @@ def test_parts_are_written_as_they_are_read() -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(json_values | st.fixed_dictionaries({"type": st.sampled_from(("text", "image_url"))}), max_size=3))
 def test_whatever_parts_are_given_they_are_read_or_refused(parts: list[Any]) -> None:
     try:
@@ -146,7 +146,7 @@ def test_names_that_do_not_fit_are_mapped(name: str, mapped: str) -> None:
     assert advertise(name) == f"host__{mapped}_{digest(name)}"
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.text(min_size=1))
 def test_every_name_fits_a_model(name: str) -> None:
     advertised = advertise(name)
@@ -219,7 +219,7 @@ def test_a_tool_is_declared_again_as_it_was() -> None:
     assert read_spec(spec) == HostTool("host__t", "d", {"type": "object"}, "t")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         json_values

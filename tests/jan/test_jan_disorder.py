@@ -87,7 +87,7 @@ junk = st.binary(max_size=80) | (json_texts | frames).map(lambda value: json.dum
 VALUES = (SessionState("S", "m"), [SessionState("S")], "T-1", True, None)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(line=junk, running=st.booleans())
 def test_a_line_is_answered_in_form_or_ignored_in_form(line: bytes, running: bool) -> None:
     """It never raises, the next line is read, and a command comes only of a frame that asks for it."""
@@ -119,7 +119,7 @@ def test_a_line_is_answered_in_form_or_ignored_in_form(line: bytes, running: boo
     assert (refused is None) is token.silent
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.sampled_from(REQUESTS), st.sampled_from(VALUES))
 def test_an_answer_fits_its_schema(line: bytes, value: Any) -> None:
     expected = {
@@ -140,7 +140,7 @@ def test_an_answer_fits_its_schema(line: bytes, value: Any) -> None:
 TOLD = tuple(render(complete_log()).split(b"\n")[:-1])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(st.lists(st.sampled_from(TOLD) | mutated(TOLD) | junk, max_size=25))
 def test_whatever_an_agent_writes_a_host_hears_whole_turns(stream: list[bytes]) -> None:
     """One end for each beginning and nothing of a turn outside it; every call that is open is closed in its turn."""

@@ -65,7 +65,7 @@ def test_the_table_is_complete() -> None:
     assert FIDELITY.problems() == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(all_logs)
 def test_a_host_hears_what_is_declared_to_survive_and_nothing_else(records: list[Record]) -> None:
     assert hear(render(records)) == FIDELITY.surviving(records, "s")
@@ -77,7 +77,7 @@ def test_the_same_for_a_log_with_every_event() -> None:
     assert sum(FIDELITY.losses(records).values()) > 40
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(all_logs)
 def test_losses_can_be_counted_for_any_log(records: list[Record]) -> None:
     for declaration, count in FIDELITY.losses(records).items():
@@ -89,7 +89,7 @@ UNREAD = {"messages_updated", "request_provenance"}
 """Of these a host keeps less than they say."""
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(logs() | engine_logs())
 def test_what_was_heard_is_written_as_it_came(records: list[Record]) -> None:
     """Once through the wire nothing more of a completed turn is lost: a recording can be replayed for ever."""
@@ -115,7 +115,7 @@ def test_what_was_heard_is_written_as_it_came(records: list[Record]) -> None:
 # --- Jan's own schema ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(all_logs)
 def test_every_line_fits_jans_schema_and_ours(records: list[Record]) -> None:
     document = published()
@@ -136,7 +136,7 @@ def test_every_line_fits_jans_schema_and_ours(records: list[Record]) -> None:
 # --- order (section 2.2) -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(all_logs)
 def test_each_turn_has_one_end_and_nothing_after_it(records: list[Record]) -> None:
     ids = [record.event.id for record in records if isinstance(record.event, bus.TurnStarted)]
@@ -159,7 +159,7 @@ def test_each_turn_has_one_end_and_nothing_after_it(records: list[Record]) -> No
     assert seen == ids
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(engine_logs())
 def test_calls_are_shown_after_the_usage_and_before_their_results(records: list[Record]) -> None:
     shown: set[str] = set()
@@ -181,7 +181,7 @@ def test_calls_are_shown_after_the_usage_and_before_their_results(records: list[
 # --- batches, late followers, several sessions ---------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs, cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
@@ -194,7 +194,7 @@ def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     assert bytes(out) == bytes(ones) == render(records)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs, at=st.integers(0, 80))
 def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], at: int) -> None:
     """Fed in silence from the session's beginning: the history that it tells is the same."""
@@ -205,7 +205,7 @@ def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], 
     assert render(records[:at]) + bytes(out) == render(records)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(all_logs)
 def test_sessions_do_not_touch_each_other(records: list[Record]) -> None:
     side, one, two = codec.agent(), bytearray(), bytearray()
@@ -275,7 +275,7 @@ def test_a_run_of_deltas_is_written_as_each_alone_is() -> None:
                 assert line == msgspec.json.encode(frame)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(json_values)
 def test_arguments_are_any_json_and_null_if_they_are_none(value: Any) -> None:
     text = json.dumps(value)

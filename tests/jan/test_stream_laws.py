@@ -88,7 +88,7 @@ def check_law(records: Sequence[Record]) -> None:
     assert heard == codec.fidelity().surviving(records, event.id)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(all_logs)
 def test_what_arrives_is_the_log_less_what_is_declared(records: list[Record]) -> None:
     check_law(records)
@@ -102,7 +102,7 @@ def test_the_table_is_complete() -> None:
     assert codec.fidelity().problems() == []
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(all_logs)
 def test_the_grammar_of_a_run(records: list[Record]) -> None:
     """First line, events, last line; every line as it was published; nothing after the run's end."""
@@ -129,7 +129,7 @@ def test_the_grammar_of_a_run(records: list[Record]) -> None:
     assert ("error" in result) is result["is_error"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(all_logs, st.lists(st.integers(0, 60), max_size=6))
 def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     whole, _ = render(records)
@@ -143,7 +143,7 @@ def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     assert bytes(out) == bytes(ones) == whole
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(all_logs, st.integers(0, 80))
 def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], at: int) -> None:
     records = list(first_run(records))
@@ -157,7 +157,7 @@ def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], 
     assert bytes(early_out) + bytes(late_out)[init:] == render(records)[0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(all_logs)
 def test_the_other_output_formats_are_the_result_alone(records: list[Record]) -> None:
     stream, _ = render(records)
@@ -247,7 +247,7 @@ json_texts = st.recursive(
 COMMANDS = (commands.Steer, commands.Approve, commands.Deny, commands.AnswerHostTool, commands.Stop)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.binary(max_size=80) | json_texts | mutated(INPUTS))
 def test_no_line_raises_and_the_next_is_read(junk: bytes) -> None:
     """What is no input gets one ``input_error``, which gives it back, and never ends the run."""
@@ -304,7 +304,7 @@ def test_the_inputs_are_as_published(line: bytes) -> None:
 LINES = tuple(split(render(complete_log())[0]))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(st.lists(st.sampled_from(LINES) | mutated(LINES) | json_texts | st.binary(max_size=20), max_size=25))
 def test_whatever_an_agent_writes_a_host_hears_at_most_one_whole_run(stream: list[bytes]) -> None:
     host, framer = codec.host(), Framer(1_000_000)
@@ -335,7 +335,7 @@ def test_whatever_an_agent_writes_a_host_hears_at_most_one_whole_run(stream: lis
     assert state in ("before", "over")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(json_values, texts)
 def test_answers_of_a_host_come_back_as_they_were(value: Any, text: str) -> None:
     """Host side to agent side: every command that the wire carries."""

@@ -52,7 +52,7 @@ def test_the_table_is_complete() -> None:
     assert FIDELITY.problems() == []
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(all_logs)
 def test_a_host_hears_what_is_declared_to_survive_and_nothing_else(records: list[Record]) -> None:
     assert hear(render(records)) == FIDELITY.surviving(records)
@@ -64,7 +64,7 @@ def test_the_same_for_a_log_with_every_event() -> None:
     assert sum(FIDELITY.losses(records).values()) > 40
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(all_logs)
 def test_what_was_heard_is_written_as_it_came(records: list[Record]) -> None:
     """Once through the wire nothing more is lost: a recording can be replayed for ever."""
@@ -72,7 +72,7 @@ def test_what_was_heard_is_written_as_it_came(records: list[Record]) -> None:
     assert render(logged(hear(once))) == once
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(all_logs)
 def test_every_line_fits_its_schema(records: list[Record]) -> None:
     assert codec.schemas is not None
@@ -121,7 +121,7 @@ def check_chat(lines: list[dict[str, Any]], outcome: bus.Outcome) -> None:
     assert terminal["result"]["session_id"] == "the session"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(all_logs)
 def test_the_stream_keeps_the_grammar_whatever_the_engine_did(records: list[Record]) -> None:
     """Also of an engine that runs calls side by side: one is shown after the other."""
@@ -166,7 +166,7 @@ def test_calls_side_by_side_are_shown_one_after_the_other() -> None:
 # --- batches, late followers, several sessions ---------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(records=all_logs, cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
@@ -179,7 +179,7 @@ def test_batches_do_not_matter(records: list[Record], cuts: list[int]) -> None:
     assert bytes(out) == bytes(ones) == render(records)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(records=all_logs, at=st.integers(0, 80))
 def test_a_side_that_was_fed_goes_on_where_another_would(records: list[Record], at: int) -> None:
     """Fed in silence from the beginning of the turn under way, as a late connection: only warnings from before, which
@@ -197,7 +197,7 @@ def _warns(event: bus.Event) -> bool:
     return isinstance(event, bus.Notice | bus.McpServerFailed | bus.ErrorRaised)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(all_logs)
 def test_sessions_do_not_touch_each_other(records: list[Record]) -> None:
     side, one, two = codec.agent(), bytearray(), bytearray()
@@ -290,7 +290,7 @@ json_texts = st.recursive(
 ).map(lambda value: json.dumps(value).encode())
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(max_size=80) | json_texts | mutated(REQUESTS) | st.sampled_from(REQUESTS), max_size=6))
 def test_every_line_that_is_not_blank_gets_its_one_answer(junk: list[bytes]) -> None:
     """And the next line is read; what was refused leaves no id in use, what runs does."""
@@ -329,7 +329,7 @@ def _value(request: Request) -> Any:
     return {"doctor": [], "plan": {}, "cancel": True}.get(request.token.method)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(ref=refs.filter(lambda ref: ref is not None))
 def test_an_id_comes_back_with_its_type_and_value(ref: Any) -> None:
     side = codec.agent()
@@ -342,7 +342,7 @@ def test_an_id_comes_back_with_its_type_and_value(ref: Any) -> None:
         assert (answer["id"], type(answer["id"])) == (ref, type(ref))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.text(max_size=20), json_objects, json_values)
 def test_params_may_hold_more_than_we_know(text: str, more: dict[str, Any], value: Any) -> None:
     known = {"user_id", "session_id", "agent", "input", "resume", "approve_execution"}
@@ -381,7 +381,7 @@ SAID = (
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(SAID) | mutated(SAID) | json_texts | st.binary(max_size=20), max_size=25))
 def test_whatever_a_core_writes_a_host_hears_whole_turns(stream: list[bytes]) -> None:
     """One end for each beginning and nothing of a turn outside it; every call is shown once and closed in its turn."""

@@ -66,7 +66,7 @@ def test_the_table_is_complete(dialect: Codec) -> None:
 
 
 @both
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(records=all_logs)
 def test_a_host_hears_what_is_declared_to_survive_and_nothing_else(dialect: Codec, records: list[Record]) -> None:
     assert hear(dialect, render(dialect, records)) == dialect.fidelity().surviving(records)
@@ -80,7 +80,7 @@ def test_the_same_for_a_log_with_every_event(dialect: Codec) -> None:
 
 
 @both
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs)
 def test_what_was_heard_is_written_as_it_came(dialect: Codec, records: list[Record]) -> None:
     """Once through the wire nothing more is lost: a recording can be replayed for ever.
@@ -94,7 +94,7 @@ def test_what_was_heard_is_written_as_it_came(dialect: Codec, records: list[Reco
 # --- the real decoders ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(all_logs)
 def test_the_real_decoder_reads_every_line_and_writes_it_the_same(records: list[Record]) -> None:
     for line in split(render(codec, records)):
@@ -102,7 +102,7 @@ def test_the_real_decoder_reads_every_line_and_writes_it_the_same(records: list[
         assert encode_event_line(decode_event_line(text)) == text
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(all_logs)
 def test_the_real_v4_decoder_does_too(records: list[Record]) -> None:
     from pagentv4.adapters.acp import decode_event_line as decode_v4
@@ -117,7 +117,7 @@ def test_the_real_v4_decoder_does_too(records: list[Record]) -> None:
 
 
 @both
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs)
 def test_every_line_fits_its_schema(dialect: Codec, records: list[Record]) -> None:
     assert dialect.schemas is not None
@@ -172,7 +172,7 @@ def check_calls(listed: list[dict[str, Any]], lines: list[dict[str, Any]]) -> bo
     return ran
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(all_logs)
 def test_the_classic_stream_keeps_the_grammar_whatever_the_engine_did(records: list[Record]) -> None:
     """Also of an engine that runs calls side by side: one begins after the other is done."""
@@ -239,7 +239,7 @@ def test_a_call_that_began_is_not_overtaken() -> None:
 
 
 @both
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs, cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_batches_do_not_matter(dialect: Codec, records: list[Record], cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
@@ -253,7 +253,7 @@ def test_batches_do_not_matter(dialect: Codec, records: list[Record], cuts: list
 
 
 @both
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs, at=st.integers(0, 80))
 def test_a_side_that_was_fed_goes_on_where_another_would(dialect: Codec, records: list[Record], at: int) -> None:
     """Fed in silence from the beginning of the turn under way, after the session's opening, as a late connection."""
@@ -268,7 +268,7 @@ def test_a_side_that_was_fed_goes_on_where_another_would(dialect: Codec, records
 
 
 @both
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(records=all_logs)
 def test_sessions_do_not_touch_each_other(dialect: Codec, records: list[Record]) -> None:
     side, one, two = dialect.agent(), bytearray(), bytearray()
@@ -312,7 +312,7 @@ def test_s_b05_half_a_surrogate_pair_is_never_written(dialect: Codec, batch: int
     assert bytes(out).decode().count("half") == bytes(out).decode().count("half \ufffd pair") > 10
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(texts, json_values)
 def test_json_is_written_as_the_peer_writes_it(text: str, value: Any) -> None:
     """Separators, escapes, raw characters, exponents, integers of any size."""
@@ -389,7 +389,7 @@ json_texts = st.recursive(
 
 
 @both
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(junk=st.binary(max_size=80) | json_texts | mutated(COMMANDS))
 def test_no_line_raises_and_the_next_is_read(dialect: Codec, junk: bytes) -> None:
     """What is no command is ignored, what is one gets at most one line."""
@@ -418,7 +418,7 @@ RECORDED = {
 
 
 @both
-@settings(max_examples=72, deadline=None)
+@settings(max_examples=28, deadline=None)
 @given(data=st.data())
 def test_whatever_an_agent_writes_a_host_hears_whole_turns(dialect: Codec, data: st.DataObject) -> None:
     """One end for each beginning and nothing of a turn outside it; every call is shown once and closed in its turn."""

@@ -401,7 +401,7 @@ def test_what_is_no_event_stream(bad: bytes) -> None:
     assert len(heard.usages) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=80), st.booleans(), st.sampled_from([b"", b"\0\0\0\x10\0\0\0\0", b"\0\0\0\0\0\0\0\0"]))
 def test_any_bytes(data: bytes, framed: bool, before: bytes) -> None:
     if framed:

@@ -192,7 +192,7 @@ def _serialized() -> Any:
     return model.operation_model("ConverseStream").input_shape, ParamValidator()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(_REQUESTS)
 def test_any_history_is_what_botocore_takes(request: ModelRequest) -> None:
     shape, validator = _SHAPE

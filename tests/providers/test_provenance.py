@@ -77,7 +77,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.sampled_from(["a", "b", "stream", "stream_options", "tools", "é"]), _JSON), st.randoms())
 def test_the_order_of_keys_and_the_transport_do_not_count(body: dict[str, Any], random: Any) -> None:
     def shuffled(value: Any) -> Any:

@@ -127,28 +127,28 @@ def survive(reader: EventStreamReader, heard: Heard, events: list[Any]) -> None:
         assert reader.usage == (heard.usages[-1] if heard.usages else msgspec.UNSET)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(OPENAI_EVENTS, max_size=5))
 def test_chat(events: list[Any]) -> None:
     heard = Heard()
     survive(ChatReader(heard.events.append, model="m", service="s"), heard, events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(ANTHROPIC_EVENTS, max_size=5))
 def test_messages(events: list[Any]) -> None:
     heard = Heard()
     survive(MessageReader(heard.events.append, service="s"), heard, events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(RESPONSES_EVENTS, max_size=5))
 def test_responses(events: list[Any]) -> None:
     heard = Heard()
     survive(ResponseReader(heard.events.append, model="m", service="s"), heard, events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(FRAMES, max_size=5))
 def test_frames(events: list[Any]) -> None:
     heard = Heard()
@@ -164,7 +164,7 @@ def readers() -> list[EventStreamReader]:
     ]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([b"", b"data: ", b"event: error\ndata: "]))
 def test_bytes(data: bytes, before: bytes) -> None:
     for reader in readers():
@@ -172,7 +172,7 @@ def test_bytes(data: bytes, before: bytes) -> None:
             play(reader, before + data + b"\n\n")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(anything(OPENAI_KEYS, "x") | anything(ANTHROPIC_KEYS, KINDS) | anything(RESPONSES_KEYS, "failed"))
 def test_whole_bodies(body: Any) -> None:
     for reader in readers():

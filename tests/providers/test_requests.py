@@ -100,13 +100,13 @@ def without_system(body: Json) -> Json:
     return {**body, "messages": [message for message in body["messages"] if message["role"] != "system"]}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(_REQUESTS, st.booleans())
 def test_any_history_is_taken_by_a_strict_chat_service(request: ModelRequest, merge: bool) -> None:
     assert openai_faults(openai(request, merge_messages=merge)) == []
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(_REQUESTS)
 def test_any_history_is_taken_by_a_strict_messages_service(request: ModelRequest) -> None:
     body = anthropic(request)
@@ -115,7 +115,7 @@ def test_any_history_is_taken_by_a_strict_messages_service(request: ModelRequest
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_REQUESTS)
 def test_building_changes_nothing(request: ModelRequest) -> None:
     before = repr(request)

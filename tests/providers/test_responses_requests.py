@@ -65,7 +65,7 @@ def replies(draw: st.DrawFn) -> AssistantMessage:
     return remembered(kept, calls=kept.calls[1:] if left_out else kept.calls)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_REQUESTS, st.lists(replies(), max_size=2))
 def test_any_history_is_taken_by_a_strict_service(request: ModelRequest, said: list[AssistantMessage]) -> None:
     request.messages[1:1] = said

@@ -278,26 +278,26 @@ def _stream(draw: st.DrawFn, events: list[Json], *, named: bool) -> bytes:
     return "".join(line + newline for line in lines).encode()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(openai_streams())
 def test_any_openai_stream(chunks: list[bytes]) -> None:
     agree_openai(chunks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(responses_streams())
 def test_any_responses_stream(stream: tuple[list[bytes], bool]) -> None:
     chunks, complete = stream
     agree_responses(chunks, complete=complete)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(bedrock_streams())
 def test_any_bedrock_stream(chunks: list[bytes]) -> None:
     agree_bedrock(chunks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(anthropic_streams())
 def test_any_anthropic_stream(chunks: list[bytes]) -> None:
     agree_anthropic(chunks)

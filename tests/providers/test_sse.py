@@ -82,7 +82,7 @@ _EVENTS = (b"data: a\n\n", b"event: e\ndata: b\n\n")
 _PIECES = st.sampled_from((*_FIELDS, *_ENDS, *_VALUES, *_EVENTS))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(_PIECES, max_size=25).map(b"".join), st.data())
 def test_any_chunking_gives_the_same_events(stream: bytes, data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=6).map(sorted))
@@ -93,7 +93,7 @@ def test_any_chunking_gives_the_same_events(stream: bytes, data: st.DataObject) 
     assert parse(stream, close=True) == byte_by_byte
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(

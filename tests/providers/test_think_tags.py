@@ -38,7 +38,7 @@ def test_however_it_is_cut(text: str, reasoning: str, answer: str) -> None:
     assert split(*text) == (reasoning, answer)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(["<think>", "</think>", "<", "</", "think", ">", " ", "a", "\n"]), max_size=12), st.data()
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +27,17 @@ def test_a_recording(tmp_path: Path, capsys: Capture) -> None:
     out = capsys.readouterr().out
     assert "turn 1 completed" in out
     assert "\x1b" not in out
+
+
+def test_a_locale_with_few_letters(tmp_path: Path) -> None:
+    path = next(path for path in RECORDINGS if path.stem == "unicode_and_newlines")
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    argv = [sys.executable, "-m", "agentwire", "inspect", str(path)]
+    done = subprocess.run(argv, env=environ, capture_output=True, check=True, timeout=60)
+    assert done.stdout.isascii()
+    assert b"turn 1 completed" in done.stdout
+    assert b"step 1" in done.stdout
+    assert re.search(rb"\.+=+\.*\n", done.stdout)
 
 
 def test_one_turn(tmp_path: Path, capsys: Capture) -> None:
@@ -80,7 +95,9 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, capsys: Capture
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [(), ("FILE", "--session", "s"), ("FILE", "--html", "x", "--all")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("FILE", "--session", "s"), ("--session", "s", "--from", "jan"), ("FILE", "--html", "x", "--all")]
+)
 def test_what_does_not_go_together_is_refused(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     path = write(tmp_path / "r", CONVERSATION)
     assert run(*(path if word == "FILE" else word for word in arguments)) == 2

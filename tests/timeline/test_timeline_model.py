@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from strategies import complete_log, logs
 from timed_recordings import CONVERSATION, RECORDINGS, write, write_journal
 
+from agentwire import events as bus
 from agentwire.log.record import Record
 from agentwire.timeline import Builder, Item, JournalSource, RecordingSource, Timeline, open_source, timeline_of
 from agentwire.timeline.waiting import shares, union
@@ -155,6 +156,55 @@ def test_any_log_has_a_timeline(records: list[Record]) -> None:
         assert sum(turn.waits.values()) == turn.item.took
         assert all(part.turn == turn.item.turn for part in turn.items)
     assert sum(timeline.totals.turns.values()) == len(timeline.turns)
+
+
+def test_a_call_whose_start_is_not_told_runs_from_the_answer_on() -> None:
+    told: list[bus.AnyEvent] = [
+        bus.TurnStarted("t"),
+        bus.CallReady("c1", "Edit"),
+        bus.CallReady("c2", "Edit"),
+        bus.ApprovalRequested("c1", "c1", "Edit"),
+        bus.ApprovalRequested("c2", "c2", "Edit"),
+        bus.ApprovalResolved("c1", "c1", "allowed"),
+        bus.CallFinished("c1", "Edit", "ok", "done"),
+        bus.CallCancelled("c2", "stopped"),
+        bus.TurnFinished("cancelled"),
+    ]
+    timeline = built([Record(seq, 10 * seq, event, 1) for seq, event in enumerate(told, 1)])
+    ran, stopped = kinds(timeline, "call")
+    assert (ran.start, ran.end, ran.status) == (50_000, 60_000, "")
+    assert (stopped.took, stopped.status) == (0, "stopped")
+    *_, unanswered = kinds(timeline, "approval")
+    assert (unanswered.start, unanswered.end, unanswered.status) == (40_000, 70_000, "cancelled")
+    assert timeline.totals.questions == {"allowed": 1, "cancelled": 1}
+    assert timeline.turns[0].waits == {"person": 40_000, "model": 40_000}
+
+
+def test_subagents_and_what_they_say_are_one_block() -> None:
+    told: list[tuple[bus.AnyEvent, str]] = [
+        (bus.TurnStarted("t"), ""),
+        (bus.Parked(), ""),
+        (bus.SubagentQueued("r1", "alpha", "count"), ""),
+        (bus.SubagentStarted("r1", "alpha", "count"), ""),
+        (bus.StepStarted(0), "r1"),
+        (bus.TextDelta("one"), "r1"),
+        (bus.TextDelta(" two"), "r1"),
+        (bus.StepFinished(0, "one two"), "r1"),
+        (bus.SubagentFinished("r1", "alpha", usage=bus.Usage(3, 4)), ""),
+        (bus.StepStarted(0), ""),
+        (bus.StepFinished(0, "all"), ""),
+        (bus.TurnFinished("completed"), ""),
+    ]
+    timeline = built([Record(seq, 10 * seq, event, 1, origin) for seq, (event, origin) in enumerate(told, 1)])
+    inside = [(item.kind, item.title, item.start, item.end) for item in timeline.items if item.lane == "subagents"]
+    assert inside == [
+        ("subagent", "alpha: count", 20_000, 80_000),
+        ("step", "step 1", 40_000, 70_000),
+        ("text", "one two", 50_000, 60_000),
+    ]
+    assert {item.origin for item in timeline.items if item.lane == "subagents"} == {"r1"}
+    assert timeline.totals.steps == 1
+    assert timeline.turns[0].waits == {"subagents": 80_000, "model": 30_000}
 
 
 def test_every_moment_counts_once() -> None:
