@@ -42,13 +42,14 @@ class Found:
 
     def read(self, records: Iterable[Record]) -> None:
         """Fold records in."""
-        for record in records:
-            self.history.feed(record)
-            event = record.event
-            if isinstance(event, TurnStarted):
-                self.turns = max(self.turns, record.turn)
-            elif isinstance(event, CallReady | CallStarted):
-                self.call_ids[event.call_id] = None
+        self.history.feed_all(records, self._count)
+
+    def _count(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, TurnStarted):
+            self.turns = max(self.turns, record.turn)
+        elif isinstance(event, CallReady | CallStarted):
+            self.call_ids[event.call_id] = None
 
 
 def open_session(

@@ -20,7 +20,6 @@ from agentwire.events import (
     ApprovalResolved,
     CallCancelled,
     CallFinished,
-    CallOutputDelta,
     CallReady,
     CallRunning,
     CallStarted,
@@ -98,7 +97,9 @@ class Following:
         """Take something that the agent told of the turn."""
         self.last_heard = trio.current_time()
         event = record.event
-        if isinstance(event, CallFinished | CallCancelled | CallOutputDelta) and event.call_id in self._early:
+        if self._early and getattr(event, "call_id", "") in self._early:
+            if isinstance(event, ApprovalRequested):  # about a call that its host takes to be over
+                self._decide(event, allowed=False)
             return False
         logged = self._link.book.write(event, self._link.place(record), in_turn=True, origin=record.origin)
         self._write(logged)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from agentwire.store import SessionStore, StoreError
+from agentwire.store import SessionInfo, SessionStore, StoreError
 
 
 def _store() -> SessionStore:
@@ -45,15 +45,18 @@ def list_(workspace: Path | None) -> int:
     """List stored sessions, newest first: id, when it was created, model, workspace."""
     where = str(workspace.resolve()) if workspace else None
     rows = sorted(_store().list(where), key=lambda info: info.created, reverse=True)
-    for info in rows:
-        if info.problem:
-            click.echo(f"{info.id}  unreadable: {info.problem}")
-            continue
-        when = datetime.datetime.fromtimestamp(info.created / 1000).strftime("%Y-%m-%d %H:%M")
-        click.echo(f"{info.id}  {when}  {info.model or '-':<28}  {info.workspace}")
-    if not rows:
+    if rows:
+        click.echo("\n".join(map(_row, rows)))  # at once: writing line by line takes longer than all the rest
+    else:
         click.echo("No sessions found", err=True)
     return 0
+
+
+def _row(info: SessionInfo) -> str:
+    if info.problem:
+        return f"{info.id}  unreadable: {info.problem}"
+    when = datetime.datetime.fromtimestamp(info.created / 1000).strftime("%Y-%m-%d %H:%M")
+    return f"{info.id}  {when}  {info.model or '-':<28}  {info.workspace}"
 
 
 @sessions.command()

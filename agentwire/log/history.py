@@ -40,6 +40,7 @@ from agentwire.events import (
     Usage,
     UserJoined,
 )
+from agentwire.log.deltas import DELTAS
 from agentwire.log.record import Record
 from agentwire.log.unfinished import NOTHING_USED, Unfinished
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -131,10 +132,20 @@ class History:
             if handler is not None:
                 handler(self, event)
 
-    def feed_all(self, records: Iterable[Record]) -> None:
-        """Take the next records."""
+    def feed_all(self, records: Iterable[Record], beside: Callable[[Record], None] | None = None) -> None:
+        """Take the next records; ``beside`` is given those that are no deltas too."""
+        said = self._step.text.append
         for record in records:
-            self.feed(record)
+            event = record.event
+            kind = type(event)
+            if kind is TextDelta:  # nearly all of a long log
+                if not record.origin:
+                    said(event.text)
+            elif kind not in DELTAS:
+                self.feed(record)
+                said = self._step.text.append  # perhaps of another step now
+                if beside is not None:
+                    beside(record)
 
     def messages(self) -> list[Message]:
         """The history now, as a new list. Its messages are shared: do not change them."""

@@ -10,7 +10,7 @@ import msgspec
 
 from agentwire.events import Image, Text, ToolSpec
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from agentwire.provider import ModelRequest, acceptable, legal_name, lenient, merge_runs, paired, prompt_parts
+from agentwire.provider import ModelRequest, acceptable, legal_name, lenient, paired, prompt_parts
 from agentwire_openai.quirks import OpenAIQuirks
 from agentwire_openai.stream import Item
 
@@ -25,13 +25,11 @@ _items = msgspec.json.Decoder(Item)
 
 def build(request: ModelRequest, quirks: OpenAIQuirks, max_tokens_field: str) -> bytes:
     """The request as JSON. Images must have been loaded."""
-    messages = paired(request.messages)
-    if quirks.merge_messages:
-        messages = merge_runs(messages)
+    messages = _messages(paired(request.messages), request.model, quirks)
     body: Json = {"model": request.model, "messages": [], "stream": True}
     if request.system.strip():
         body["messages"].append({"role": quirks.system_role, "content": request.system})
-    body["messages"] += _messages(messages, request.model, quirks)
+    body["messages"] += _merged(messages) if quirks.merge_messages else messages
     if quirks.stream_usage:
         body["stream_options"] = {"include_usage": True}
     limit = request.max_tokens or quirks.max_tokens
@@ -56,6 +54,23 @@ def _messages(messages: Iterable[Message], model: str, quirks: OpenAIQuirks) -> 
                 yield {"role": "user", "content": _content(prompt_parts(message.parts))}
             elif isinstance(message, AssistantMessage) and (message.calls or message.text.strip()):
                 yield _assistant(message, model, quirks)
+
+
+def _merged(messages: Iterable[Json]) -> Iterator[Json]:
+    """Neighbouring messages of the user as one, for services that want user and assistant to take turns."""
+    for role, run in groupby(messages, lambda message: message["role"]):
+        if role != "user":
+            yield from run
+            continue
+        contents = [message["content"] for message in run]
+        if all(isinstance(content, str) for content in contents):
+            yield {"role": "user", "content": "\n".join(contents)}
+        else:
+            yield {"role": "user", "content": [part for content in contents for part in _as_parts(content)]}
+
+
+def _as_parts(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _content(parts: list[Text | Image]) -> str | list[Json]:

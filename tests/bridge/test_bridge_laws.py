@@ -90,9 +90,10 @@ async def bridged(
             number = 0 if item.ref is None else numbers.setdefault(item.ref, len(numbers) + 1)
             if number and isinstance(event, bus.TurnStarted) and not item.origin:
                 session.turns += 1
-                turn = Turn(session, toolbox, number=session.turns, id=event.id, ref=event.ref, input=event.input)
+                name, ref = f"turn-{session.turns}", f"ref-{session.turns}"
+                turn = Turn(session, toolbox, number=session.turns, id=name, ref=ref, input=event.input)
                 session.active = turn
-                turn.say(event)
+                turn.say(bus.TurnStarted(name, ref, event.input))
                 following = Following(turn, link, nursery)
                 following.turn = number
             if following is None or following.turn != number or following.ended.is_set():
@@ -112,7 +113,7 @@ async def bridged(
 
 
 def told(records: Sequence[Record]) -> list[tuple[str, Any]]:
-    """A log without what a bridge may change: its own opening, ids of questions, and how an end is put."""
+    """A log without what a bridge may change: its own opening, ids of turns and questions, and how an end is put."""
     ids: dict[str, str] = {}
     found = []
     for record in records:
@@ -122,6 +123,8 @@ def told(records: Sequence[Record]) -> list[tuple[str, Any]]:
         fields = {name: getattr(event, name) for name in event.__struct_fields__}
         if "approval_id" in fields:
             fields["approval_id"] = ids.setdefault(fields["approval_id"], f"approval-{len(ids)}")
+        if isinstance(event, bus.TurnStarted):
+            fields.update(id="", ref="", agent="", user="")
         if isinstance(event, bus.TurnFinished):
             fields["limit"] = fields["limit"] or ("steps" if event.outcome == "limit" else "")
             fields["finish_reason"] = "" if event.outcome == "cancelled" else event.finish_reason
@@ -173,8 +176,10 @@ def ids_are_unique(records: Sequence[Record]) -> bool:
     """No call of a subagent has the id of one of the main agent, or of another turn: an engine takes care of that."""
     places: dict[str, tuple[int, str]] = {}
     for record in records:
-        call_id = getattr(record.event, "call_id", "")
-        if call_id and places.setdefault(call_id, (record.turn, record.origin)) != (record.turn, record.origin):
+        event, place = record.event, (record.turn, record.origin)
+        named = [call.call_id for call in event.calls] if isinstance(event, bus.StepFinished) else []
+        named.append(getattr(event, "call_id", ""))
+        if any(places.setdefault(call_id, place) != place for call_id in named if call_id):
             return False
     return True
 

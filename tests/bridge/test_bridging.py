@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 from crossing import Agents, Ends, Reply
-from test_matrix import cross
+from test_bridge_matrix import cross
 
 from agentwire.commands import (
     AddMcpServer,

@@ -16,6 +16,7 @@ from agentwire.codec.kit import (
     Await,
     AwaitEnd,
     Bind,
+    EndInput,
     Given,
     HangUp,
     Has,
@@ -45,6 +46,11 @@ class Described:
         stop = next((n for n, (what, _) in enumerate(rest) if what != "write"), len(rest))
         return [*self.deeds[:place], *rest[:stop], ("exit", 0)]
 
+    def with_last(self, line: Any) -> list[Deed]:
+        """One more line, before the end."""
+        end = next((n for n, (what, _) in enumerate(self.deeds) if what in ("exit", "read all")), len(self.deeds))
+        return self.with_before(end, line)
+
     def with_before(self, place: int, line: Any) -> list[Deed]:
         """One more line, before another."""
         return [*self.deeds[:place], write(line), *self.deeds[place:]]
@@ -65,9 +71,10 @@ def describe(play: Play, *, host: bool = False) -> Described:
             case Let(name, value):
                 peer.given[name] = value
             case AwaitEnd(status):
-                peer.deeds += [] if host else [("read all", None)]
                 peer.deeds.append(("exit", status or 0))
             case HangUp():
+                peer.deeds.append(("read all", None))
+            case EndInput() if not host:
                 peer.deeds.append(("read all", None))
     if not host:
         peer.deeds.append(("read all", None))

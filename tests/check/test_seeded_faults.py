@@ -18,11 +18,11 @@ from agentwire.check.agents import play_host
 from agentwire.check.catalogue import catalogue
 from agentwire.check.findings import Finding, judge
 from agentwire.check.hosts import settle
-from agentwire.codec.kit import AwaitEnd, Requirement, Transcript
+from agentwire.codec.kit import AwaitEnd, HangUp, Requirement, Transcript
 
 PROGRAM = [sys.executable, "-S", "-E", str(Path(__file__).with_name("peer_program.py"))]
 
-PATIENCE = 2.0
+PATIENCE = 20.0
 SHORT = 0.8
 """For peers that do nothing: waiting for them in vain is the point."""
 
@@ -30,6 +30,12 @@ AGENTS = [(wire, one) for wire in ("aionrs", "pagent", "pagent-v4", "jan", "jan-
           for one in catalogue(load_codec(wire), "agent")]  # fmt: skip
 HOSTS = [(wire, one) for wire in ("aionrs", "pagent", "pagent-v4", "jan", "levpro")
          for one in catalogue(load_codec(wire), "host")]  # fmt: skip
+
+
+def special(wire: str, requirement: Requirement):
+    """What makes a good peer one that breaks a requirement which looks at the whole run."""
+    named = (requirement.role, requirement.id)
+    return WRONG.get((wire, *named), WRONG.get(("", *named)))
 
 
 def good(wire: str, requirement: Requirement) -> Described:
@@ -43,9 +49,9 @@ def good(wire: str, requirement: Requirement) -> Described:
 
 def wrong(wire: str, requirement: Requirement, peer: Described) -> Iterator[tuple[str, list[Deed], float]]:
     """Peers that break it: what they do wrong, how, and how long to wait for them."""
-    special = WRONG.get((wire, requirement.role, requirement.id)) or WRONG.get(("", requirement.role, requirement.id))
-    if special is not None:
-        yield from ((name, deeds, PATIENCE) for name, deeds in special(peer))
+    breaks = special(wire, requirement)
+    if breaks is not None:
+        yield "what only a check sees", breaks(peer), PATIENCE
     needed = [place for step, place in peer.waited if not step.absent]
     if needed:
         yield "one line is left out", peer.without(needed[-1]), PATIENCE
@@ -54,6 +60,8 @@ def wrong(wire: str, requirement: Requirement, peer: Described) -> Iterator[tupl
             yield "a line comes too early", peer.with_before(place, sample(step.never[0], dict(peer.given))), PATIENCE
             break
     last = requirement.play.steps[-1]
+    if isinstance(last, HangUp):
+        yield "it does not end", [deed for deed in peer.deeds if deed[0] != "read all"] + [("hang", None)], SHORT
     if isinstance(last, AwaitEnd):
         stays = [deed for deed in peer.deeds if deed[0] != "exit"]
         if not needed or requirement.role == "agent":
@@ -118,6 +126,8 @@ async def meets_and_breaks(wire, requirement, run, tmp_path):
     peer = good(wire, requirement)
     finding = await run(requirement, peer.deeds, PATIENCE, tmp_path / "good")
     assert finding.verdict == "passed", (finding.why, finding.transcript.lines)
+    if requirement.check is not None and not isinstance(requirement.play.steps[-1], HangUp):
+        assert special(wire, requirement), "a peer should break what only a check sees"
     broken = 0
     for number, (fault, deeds, patience) in enumerate(wrong(wire, requirement, peer)):
         finding = await run(requirement, deeds, patience, tmp_path / f"wrong-{number}")

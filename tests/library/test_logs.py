@@ -13,8 +13,8 @@ import pytest
 def test_lines_name_level_and_session(form, tmp_path):
     (tmp_path / "play.jsonl").write_text('{"error": {"message": "no fuel", "kind": "auth"}}\n')
     done = subprocess.run(
-        [sys.executable, "-m", "agentwire", "serve", "--provider", "script", "--session-id", "mine", "--log-format", form,
-         "--provider-option", f"script={tmp_path / 'play.jsonl'}"],
+        [sys.executable, "-m", "agentwire", "serve", "--provider", "script", "--session-id", "mine",
+         "--log-format", form, "--provider-option", f"script={tmp_path / 'play.jsonl'}"],
         input=b'{"type":"message","msg_id":"m","content":"hi"}\n', capture_output=True, cwd=tmp_path, timeout=60,
         check=False, env={"AGENTWIRE_DATA_DIR": str(tmp_path), "AGENTWIRE_CONFIG_DIR": str(tmp_path)},
     )  # fmt: skip

@@ -150,14 +150,8 @@ ON = UserMessage([Text("go on")])
         [AssistantMessage("hello")],
         [LOOKED, ToolMessage("c1", "Read", "seen"), AssistantMessage("hello")],
         [],
-        pytest.param(
-            [AssistantMessage(" ")],
-            marks=pytest.mark.xfail(strict=True, reason="messages are merged before empty ones are left out"),
-        ),
-        pytest.param(
-            [LOOKED, ToolMessage("c1", "Read", "seen", images=[PNG])],
-            marks=pytest.mark.xfail(strict=True, reason="messages are merged before pictures of results are put in"),
-        ),
+        [AssistantMessage(" ")],
+        [LOOKED, ToolMessage("c1", "Read", "seen", images=[PNG])],
     ],
     ids=["answered", "looked", "two in a row", "an empty answer", "pictures"],
 )

@@ -86,7 +86,8 @@ def test_a_signal_is_passed_on():
 
 
 def test_an_agent_does_not_outlive_a_tap_that_was_killed(tmp_path):
-    stays = f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\nprint('up', flush=True)\ntime.sleep(60)"
+    said = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
+    stays = f"import os, time\n{said}\nprint('up', flush=True)\ntime.sleep(60)"
     process = subprocess.Popen(
         [*TAP, "--no-check", "--", sys.executable, "-c", stays], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
