@@ -6,10 +6,8 @@ tool. Any ``async def run(turn)`` can be an agent; the built-in one is :class:`a
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 import trio
@@ -17,6 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from agentwire.agent.calls import CallBatch
 from agentwire.agent.planning import PlannedCall, plan
+from agentwire.agent.threads import OwnThread, TurnOver, from_any_thread
 from agentwire.approvals import Decision
 from agentwire.commands import JsonId
 from agentwire.events import (
@@ -57,20 +56,6 @@ STOPPED = "Cancelled by user"
 """What hosts read on a call that a stop ended."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def from_any_thread(method: Callable[Concatenate[Turn, P], R]) -> Callable[Concatenate[Turn, P], R]:
-    """A method that is carried out in the server's thread, whoever calls it: the log has one writer."""
-
-    @functools.wraps(method)
-    def call(self: Turn, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.in_own_thread(functools.partial(method, self, *args, **kwargs))
-
-    return call
-
-
 class Joined(NamedTuple):
     """What joined a turn from outside: user text or parts, perhaps with a headline for the person at the host."""
 
@@ -79,25 +64,18 @@ class Joined(NamedTuple):
     headline: str = ""
 
 
-class TurnOver(RuntimeError):
-    """Something was said in a turn that has ended; it is not in the log."""
-
-
-class Turn:
+class Turn(OwnThread):
     """One user input being answered. Made by the server; an agent gets it as its only argument."""
 
     __slots__ = (
         "_calling",
         "_finished",
-        "_helpers",
         "_history",
         "_joined",
         "_news",
         "_reasoning",
         "_streaming",
         "_text",
-        "_thread",
-        "_token",
         "agent",
         "approved",
         "cache",
@@ -114,10 +92,8 @@ class Turn:
         "last_text",
         "limit",
         "number",
-        "nursery",
         "open_calls",
         "origin",
-        "over",
         "parent",
         "ref",
         "scope",
@@ -141,6 +117,7 @@ class Turn:
         origin: str = "",
         agent: str = "",
     ) -> None:
+        super().__init__()
         self.session = session
         self.agent = agent
         """Whom the host asked for: a name of ``settings.agents``, or ``""``."""
@@ -157,7 +134,6 @@ class Turn:
         """Whose subagent it is."""
         self.scope = trio.CancelScope()
         self._finished: trio.Event | None = None
-        self.over = False
         self.first = Record(0, 0, TurnStarted(id, ref, list(input)), number)
         """The turn's first record."""
         self.instructions = ""
@@ -191,12 +167,6 @@ class Turn:
         self.cache = ReadCache() if origin else toolbox.cache
         """What this conversation has read: a subagent has not seen what its parent has."""
         self._calling: trio.Lock | None = None
-        self.nursery: trio.Nursery | None = None
-        """Where what other threads ask of this turn is done, as long as its agent runs."""
-        self._helpers: dict[trio.CancelScope, trio.Event] = {}
-        """What is done for other threads, and when it has ended."""
-        self._thread = threading.get_ident()
-        self._token = trio.lowlevel.current_trio_token()
 
     # --- what was asked ---
 
@@ -249,12 +219,6 @@ class Turn:
         child.instructions = self.instructions
         child._history.feed(Record(0, 0, TurnStarted(self.id, self.ref, list(input)), self.number))
         return child
-
-    def in_own_thread(self, function: Callable[..., R], *arguments: object) -> R:
-        """Call a function in the server's thread, where the log is written, from whichever thread this is."""
-        if threading.get_ident() == self._thread:
-            return function(*arguments)
-        return trio.from_thread.run_sync(function, *arguments, trio_token=self._token)
 
     # --- answering ---
 
@@ -428,7 +392,7 @@ class Turn:
         A denied call gives an error result that says so. One at a time: calls made side by side wait for each other.
         May be awaited on asyncio too.
         """
-        if threading.get_ident() != self._thread:
+        if not self.here:
             import asyncio
 
             return await asyncio.to_thread(self.call_blocking, name, arguments)
@@ -446,43 +410,12 @@ class Turn:
 
     def call_blocking(self, name: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         """:meth:`call` for plain functions: blocks the calling thread, which must not be the server's own."""
-        return trio.from_thread.run(self._call_as_helper, name, arguments, trio_token=self._token)
+        return self.wait_for(self._call_if_on, name, arguments)
 
-    async def _call_as_helper(self, name: str, arguments: dict[str, Any] | None) -> ToolResult:
-        """:meth:`call`, in a task of its own: a stop ends it, and the turn does not end before it has."""
-        if self.nursery is None or self.over or self.cancelled:
-            raise TurnOver("the turn has ended")
-        # A nursery of the turn's own would cost every turn two KiB, and few agents have other threads.
-        scope, done = trio.CancelScope(), trio.Event()
-        self._helpers[scope] = done
-        result: list[ToolResult | Exception] = []
-
-        async def run() -> None:
-            try:
-                with scope:
-                    result.append(await self.call(name, arguments))
-            except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
-                result.append(error)
-            finally:
-                del self._helpers[scope]
-                done.set()
-
-        self.nursery.start_soon(run)
-        await done.wait()
-        if not result:
+    async def _call_if_on(self, name: str, arguments: dict[str, Any] | None) -> ToolResult:
+        if self.cancelled:
             raise TurnOver("the turn was stopped")
-        if isinstance(result[0], Exception):
-            raise result[0]
-        return result[0]
-
-    async def end_helpers(self) -> None:
-        """The agent has ended: what is still done for its other threads ends too, and nothing more begins."""
-        self.nursery = None
-        if self._helpers:
-            with trio.CancelScope(shield=True):
-                for scope, done in list(self._helpers.items()):
-                    scope.cancel()
-                    await done.wait()
+        return await self.call(name, arguments)
 
     @from_any_thread
     def plan(self, ref: CallRef) -> PlannedCall:

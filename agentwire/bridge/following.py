@@ -85,7 +85,7 @@ class Following:
         """The agent tells results after a batch of calls, and the host's wire shows no call before the one before it
         has ended: a question about a later call would never be seen."""
         self._running: dict[str, str] = {}
-        """Calls that run, by id, with their names; kept where it matters."""
+        """Calls of the step that run, by id, with their names; kept where it matters."""
         self._early: set[str] = set()
         """Calls that ended for the host before the agent told how."""
         self._errors: set[str] = set()
@@ -151,6 +151,7 @@ class Following:
             self._text.append(event.text)
         elif isinstance(event, StepStarted):
             self._text.clear()
+            self._running.clear()
         elif isinstance(event, CallReady | CallStarted):
             turn.open_calls[event.call_id] = event.name
             turn.session.call_ids[event.call_id] = None

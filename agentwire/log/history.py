@@ -140,7 +140,7 @@ class History:
             kind = type(event)
             if kind is TextDelta:  # nearly all of a long log
                 if not record.origin:
-                    said(event.text)
+                    said(event.text)  # type: ignore[union-attr]  # its class tells
             elif kind not in DELTAS:
                 self.feed(record)
                 said = self._step.text.append  # perhaps of another step now

@@ -38,7 +38,7 @@ from agentwire.transcode.steps import At
 
 WIRES = {name: load_codec(name) for name in ("aionrs", "pagent", "pagent-v4", "jan", "levpro")}
 
-QUICK = settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+QUICK = settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 """A failing log is shown as it is: to make it smaller takes minutes."""
 
 MADE_HERE = (bus.CapabilitiesChanged, bus.HostToolRequested, bus.HostToolCancelled)

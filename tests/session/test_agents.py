@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import agentwire
-from agentwire.agent.turn import TurnOver
+from agentwire.agent.threads import TurnOver
 from agentwire.events import (
     ApprovalRequested,
     CallFinished,
