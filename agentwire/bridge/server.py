@@ -67,7 +67,6 @@ class BridgeServer(Server):
         self, command: Command, session: str, reply: Reply, *, by: str = "host", peer: Peer | None = None
     ) -> None:
         """Carry out a command, after the agent has if it is for the agent as well."""
-
         if isinstance(command, OpenSession | ResumeSession) and command.tools and not self._words.can(NO_TOOLS):
             self._account.unsaid[f"{command.__struct_config__.tag}.tools"] += 1
             command = replace(command, tools=[])

@@ -29,14 +29,14 @@ def print_table(findings: Sequence[Finding], console: Console, title: str) -> No
     """A table of all findings, what happened in the runs that failed, and a sum."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(title=_plain(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in ("", "requirement", "section", "what is asked"):
         table.add_column(column, no_wrap=column in ("", "requirement"))
     for finding in findings:
         asked = finding.requirement
         mark, style = _MARKS[finding.verdict, asked.level]
         text = f"{asked.text}\n→ {finding.why}" if finding.why else asked.text
-        table.add_row(f"[{style}]{mark}[/]", asked.id, asked.section, _plain(text))
+        table.add_row(f"[{style}]{mark}[/]", _plain(asked.id), _plain(asked.section), _plain(text))
     console.print(table)
     for finding in findings:
         if finding.verdict == "failed":

@@ -88,6 +88,7 @@ BASICS: Final = AgentBasics(
             "1",
             b'{"id":"u","method":"ping\xff"}',
             {"id": None, "type": "error"},
+            "should",
         ),
         Line("no-id", "a request without an id is refused", "2", {"method": "ping"}, _refused(None, "invalid_request")),
         Line(
@@ -124,6 +125,7 @@ BASICS: Final = AgentBasics(
             "1",
             b'{"id":"h","method":"ping","params":{"a":"' + b"x" * 1_100_000 + b'"}}',
             _refused(None, "invalid_request"),
+            "should",
         ),
         Line("blank", "a blank line is nothing", "1", b""),
     ),
@@ -155,6 +157,7 @@ REQUIREMENTS: Final = (
         "initialize gives the version and what the core can",
         _GREETED,
         _result("i", {"protocol_version": 1, "capabilities": Bind(kind="object"), "server": Bind(kind="object")}),
+        level="should",
     ),
     _agent(
         "versions",
@@ -162,6 +165,7 @@ REQUIREMENTS: Final = (
         "no common version is refused",
         _call("i", "initialize", protocol_versions=[99]),
         _refusal("i", "invalid_request"),
+        level="should",
     ),
     _agent(
         "ping",
@@ -316,6 +320,7 @@ REQUIREMENTS: Final = (
         "a chat whose params have the wrong type is refused",
         _call("b", "chat", input=5),
         _refusal("b", "invalid_request"),
+        level="should",
     ),
     _agent(
         "shutdown",

@@ -60,7 +60,13 @@ ready = {
     },
 }  # fmt: skip
 text_delta = {"type": "text_delta", "text": "Hello.", "msg_id": "m"}
-aionrs = run(ready, READ, {"type": "stream_start", "msg_id": "m"}, text_delta, {"type": "stream_end", "msg_id": "m"})
+aionrs = run(
+    ready,
+    READ,
+    {"type": "stream_start", "msg_id": "m"},
+    text_delta,
+    {"type": "stream_end", "msg_id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}},
+)
 
 
 # --- pagent ---
@@ -132,7 +138,7 @@ def event(kind: str, **fields: Any) -> dict[str, Any]:
 
 
 chat_result = {"response": "Hello.", "session_id": "agentwire-check-c", "trace_id": "t", "warnings": []}
-chat = call("message", "chat", {"input": "hi"})
+nameless = {"id": "c", "type": "result", "result": {**chat_result, "session_id": ""}}
 levpro = run(
     READ, event("run_start", user_input="Say hello, and nothing else.", trace_id="t"), event("llm_start", step=0),
     event("llm_chunk", step=0, delta="Hello."), event("llm_done", step=0), event("final", step=0, response="Hello."),
@@ -143,7 +149,7 @@ TALKS = {"aionrs": aionrs, "pagent": pagent, "pagent-v4": v4, "jan": jan, "jan-s
 
 GOOD: dict[Key, Callable[[Described], list[Deed]]] = {
     **{(wire, "agent", name): talk for wire, talk in TALKS.items() for name in ("order", "advice")},
-    **{("jan", "host", name): jan_host for name in ("order", "advice", "handshake", "ids")},
+    **{("jan", "host", name): jan_host for name in ("order", "advice", "handshake")},
 }
 
 WRONG: dict[Key, Callable[[Described], list[Deed]]] = {
@@ -167,25 +173,24 @@ WRONG: dict[Key, Callable[[Described], list[Deed]]] = {
     ("pagent", "agent", "advice"): at(3, empty),
     ("pagent-v4", "agent", "advice"): at(4, empty),
     ("jan", "agent", "advice"): last(told("agentwire/unknown")),
-    ("jan-stream", "agent", "advice"): at(3, {"type": "agentwire_unknown"}),
+    ("jan-stream", "agent", "advice"): lambda peer: [*peer.deeds[:4], *peer.deeds[5:]],
     ("levpro", "agent", "advice"): last({"id": "c", "type": "agentwire_unknown"}),
     ("aionrs", "host", "advice"): last({"type": "tool_approve", "call_id": "nobody"}),
     ("pagent", "host", "advice"): last({"cmd": "permit", "tool_call_id": "nobody"}),
     ("pagent-v4", "host", "advice"): last({"cmd": "permit", "tool_call_id": "nobody"}),
     ("jan", "host", "advice"): last(call(9, "permission/respond", {"requestId": "nobody", "decision": "deny"})),
-    ("levpro", "host", "advice"): lambda peer: Described(peer.with_last(
-        {"id": "s", "method": "shutdown"})).with_last({"id": "p", "method": "ping"}),
+    ("levpro", "host", "advice"): last(b'{"id":"s","method":"shutdown"}\n{"id":"p","method":"ping"}\n'),
     # what one wire asks
     ("aionrs", "agent", "ready"): at(0, {"type": "pong"}),
     ("aionrs", "host", "message-ids"): last({"type": "message", "msg_id": "m", "content": "x"}),
     ("aionrs", "host", "set-up-first"): last({"type": "init_history", "text": "x"}),
-    ("pagent", "agent", "busy"): at(2, begins[0]),
+    ("pagent", "agent", "busy"): lambda peer: Described(peer.with_before(2, begins[0])).with_before(2, begins[0]),
     ("pagent-v4", "agent", "commands"): at(0, piece),
     ("jan", "host", "handshake"): unprepared,
-    ("jan", "host", "ids"): last(call(2, "session/list", {})),
+    ("jan", "host", "ids"): last(call("turn", "session/list", {})),
     ("jan-stream", "agent", "init"): at(0, {"type": "step", "index": 1, "max": 0}),
     ("jan-stream", "agent", "last"): last({"type": "token", "text": "x"}),
-    ("levpro", "agent", "session-id"): instead({"id": "c", "type": "result", "result": {**chat_result, "session_id": ""}}),
+    ("levpro", "agent", "session-id"): instead(nameless),
     ("levpro", "agent", "no-approval"): at(1, event("tool_done", status="ok")),
     ("levpro", "host", "ids"): last({"id": "chat", "method": "ping"}),
 }  # fmt: skip
