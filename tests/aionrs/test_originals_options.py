@@ -10,8 +10,8 @@ import pytest
 from msgspec import UNSET
 
 from agentwire.config import Config
-from agentwire.provider import ConfigError
 from agentwire.options import ServeOptions
+from agentwire.provider import ConfigError
 from agentwire_aionrs.originals.configuration import Configuration
 from agentwire_aionrs.originals.options import serve_options
 

@@ -36,6 +36,8 @@ from agentwire.transcode import LogWriter, broken_laws
 from agentwire.transcode.logbook import Logbooks
 from agentwire.transcode.steps import At
 
+pytestmark = pytest.mark.slow
+
 WIRES = {name: load_codec(name) for name in ("aionrs", "pagent", "pagent-v4", "jan", "levpro")}
 
 QUICK = settings(max_examples=5, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))

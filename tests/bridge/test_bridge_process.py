@@ -15,6 +15,8 @@ import agentwire
 from agentwire.events import ApprovalRequested, CallCancelled, CallFinished, TurnFinished
 from agentwire.recording import open_recording
 
+pytestmark = pytest.mark.slow
+
 AGENTWIRE = [sys.executable, "-m", "agentwire"]
 
 SCRIPT = [

@@ -21,6 +21,8 @@ from agentwire.check.host_matrix import left
 from agentwire.check.hosts import settle
 from agentwire.codec.kit import AwaitEnd, HangUp, Requirement, Transcript
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = [sys.executable, "-S", "-E", str(Path(__file__).with_name("peer_program.py"))]
 
 PATIENCE = 15.0

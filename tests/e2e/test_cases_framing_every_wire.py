@@ -21,6 +21,8 @@ from support.wire_rules import compact
 
 from agentwire.events import CallReady, TextDelta, TurnFinished
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["start"]
 
 ALL = ("jan", "jan-stream", "levpro")

@@ -9,6 +9,7 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
 from case_table import on_wires
 from every_wire import DROP_IN, RUN, Peer, Starter, Talk, last_turn, said, start
 from support.cases import CASES, replies
@@ -18,6 +19,8 @@ from support.replies import Gate, JsonObject, Reply, ToolCall
 
 from agentwire.commands import Done, ForkSession, SessionState
 from agentwire.events import CallReady, CallRunning, TextDelta, TurnFinished
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["start"]
 

@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 import trio
 from case_table import on_wires
 from every_wire import Jan, Peer, Starter, Talk, outputs, said, start, tool
@@ -30,6 +31,8 @@ from agentwire.events import (
     TurnFinished,
     TurnStarted,
 )
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["start"]
 

@@ -15,6 +15,8 @@ from support.model_service import ModelService
 from support.patterns import find
 from support.replies import Answer, Cut, JsonObject, Part, Refused, Reply, Text, Thinking, ToolCall
 
+pytestmark = pytest.mark.slow
+
 STEPS = 150
 GARBAGE = [b"\n", b"no json\n", b"[1]\n", b'{"type":"foo"}\n', b'{"type":"message"}\n', b"\xff\xfe\n"]
 

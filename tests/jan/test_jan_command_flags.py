@@ -12,6 +12,8 @@ from support.launcher import Launcher
 from support.model_service import ModelService
 from support.serving import launch, model
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["launch", "model"]
 
 

@@ -12,6 +12,8 @@ from support.agent_process import AgentProcess, gone, lines_of
 from support.launcher import Launcher
 from support.patterns import find, said
 
+pytestmark = pytest.mark.slow
+
 
 async def serve(launch: Launcher, world: World, *, expected: tuple[int, ...] = (0,), **options: Any) -> AgentProcess:
     given = [f"{name}={json.dumps(value)}" for name, value in {**world.options, **options}.items()]

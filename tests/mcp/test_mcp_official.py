@@ -18,6 +18,8 @@ from agentwire.mcp.manager import McpManager
 from agentwire.mcp.spec import McpServerSpec
 from agentwire.tools.contract import ReadCache, ToolContext
 
+pytestmark = pytest.mark.slow
+
 PATHS = {"sse": "/sse", "streamable-http": "/mcp"}
 
 

@@ -19,6 +19,8 @@ from support.model_service import ModelService, wait_for
 from support.patterns import find
 from support.replies import Bytes, Gate, JsonObject, Reply, ToolCall, raw, sse
 
+pytestmark = pytest.mark.slow
+
 # --- S-a: what the model's stream becomes on this wire --------------------------------------------------------
 
 

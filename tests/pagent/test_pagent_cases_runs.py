@@ -15,6 +15,8 @@ from support.model_service import ModelService
 from support.patterns import find
 from support.replies import Gate, JsonObject, Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 
 @case("S-c01")
 async def test_stop_while_a_permit_is_pending(case: JsonObject, serve: PagentLauncher, model: ModelService) -> None:

@@ -13,6 +13,8 @@ from support.model_service import ModelService
 from support.patterns import find
 from support.replies import JsonObject
 
+pytestmark = pytest.mark.slow
+
 
 def journal(serve: PagentLauncher, session: str) -> Path:
     """The file that has the session's content."""

@@ -22,6 +22,8 @@ from agentwire.replay.standing_in import StandIn
 from agentwire.testing import RecordedAgent
 from agentwire.transcode import wire_of
 
+pytestmark = pytest.mark.slow
+
 LOGS = sorted(path for path in RECORDINGS.glob("*.jsonl") if path.stem not in ("decode_probes", "http_demo"))
 
 

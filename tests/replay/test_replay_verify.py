@@ -16,6 +16,8 @@ from agentwire.events import CallRunning, RetryScheduled, TextDelta, TurnFinishe
 from agentwire.recording import open_recording
 from agentwire.recording.entries import Entry
 
+pytestmark = pytest.mark.slow
+
 SAME = b"our server did the same again"
 
 

@@ -9,6 +9,8 @@ from replaying import ANSWERS, ASKING, RECORDINGS, serve, talk
 
 from agentwire.testing import RecordedAgent, RecordedHost
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 

@@ -17,6 +17,8 @@ from agentwire.tools import files
 from agentwire.tools.contract import ReadCache, ToolContext, ToolError
 from agentwire.tools.paths import admit, inside, resolve
 
+pytestmark = pytest.mark.slow
+
 FILES = 10_000
 SLOWEST = 0.5
 """Seconds that the loop may stand still while a tool works."""

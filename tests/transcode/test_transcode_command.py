@@ -20,6 +20,8 @@ from agentwire.recording import RecordingError, open_recording
 from agentwire.transcode import LogWriter, Unrecognised, broken_laws, read_log, recognise
 from agentwire.transcode.originals import originals
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: Any) -> Result:
     return CliRunner().invoke(agentwire, ["transcode", *map(str, arguments)], standalone_mode=False)

@@ -24,6 +24,8 @@ from wires import (
 from agentwire.recording import open_recording
 from agentwire.transcode import broken_laws, recognise
 
+pytestmark = pytest.mark.slow
+
 CROSSINGS = [
     pytest.param(name, target, id=f"{name} to {target}")
     for name, (source, _) in STREAMS.items()
