@@ -20,6 +20,8 @@ from agentwire.events import (
 from agentwire.transcode import broken_laws
 from agentwire.transcode.report import losses_of
 
+pytestmark = pytest.mark.slow
+
 WIRES = ["aionrs", "pagent-v4", "jan", "levpro"]
 
 ASKS = {"aionrs", "pagent-v4", "jan"}

@@ -53,6 +53,8 @@ from agentwire.events import (
 )
 from agentwire.transcode import broken_laws
 
+pytestmark = pytest.mark.slow
+
 TWO_CALLS = [Reply("first", ["run"]), Reply("second", ["run"]), Reply("end")]
 LONG = [Reply("for ever", fails="never ends"), Reply("end")]
 

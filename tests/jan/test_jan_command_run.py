@@ -17,6 +17,8 @@ from support.patterns import find
 from support.replies import Gate, Refused, Reply, Tokens, ToolCall
 from support.serving import launch, model
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["launch", "model"]
 
 OBSERVE = [{"name": "observe", "description": "Look.", "parameters": {"type": "object"}, "capability": "read"}]

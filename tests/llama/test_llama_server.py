@@ -24,6 +24,8 @@ from agentwire.provider import ConfigError, ProviderError, ProviderSettings, Str
 from agentwire_llama import supervisor
 from agentwire_llama.service import Llama
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(name="world")
 async def world_that_closes(world: World) -> AsyncIterator[World]:

@@ -20,6 +20,8 @@ from agentwire.replay.pace import Pace
 from agentwire.replay.playing import How, emit, emit_as, show
 from agentwire.transcode import transcode, wire_of
 
+pytestmark = pytest.mark.slow
+
 LOGS = sorted(path for path in RECORDINGS.glob("*.jsonl") if path.stem not in ("decode_probes", "http_demo"))
 INSTANT = Pace(0)
 
