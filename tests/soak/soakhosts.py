@@ -26,6 +26,7 @@ class Follower:
     def __init__(self, nursery: trio.Nursery, server: Server, session: Session, rng: random.Random | None) -> None:
         ours, theirs = socket.socketpair()
         self.stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        self._sending = trio.Lock()
         self.transport = SocketTransport(theirs)
         self.connection = Connection(server, CODEC.agent(), self.transport, max_line=CODEC.max_line, session=session.id)
         self.connection.outbox.follow(session)
@@ -62,7 +63,8 @@ class Follower:
 
     async def send(self, *messages: Json) -> None:
         """Write commands."""
-        await self.stream.send_all(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+        async with self._sending:  # a stop may come while an answer is under way
+            await self.stream.send_all(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
 
     async def close(self) -> None:
         """End the input, read what is due."""
