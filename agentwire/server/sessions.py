@@ -96,7 +96,7 @@ class Sessions:
         runner = self.get(command.session)
         if runner is None:
             if command.remove and self._setup is not None:
-                return self._remove(command.session, NOW)
+                return self._remove(self._setup, command.session, NOW)
             return self.unknown(command.session)
         session = runner.session
         if session.active is not None:
@@ -108,13 +108,13 @@ class Sessions:
         runner.mcp.close()
         del self._runners[command.session]
         if command.remove and self._setup is not None and not session.ephemeral:
-            return self._remove(command.session, after)
+            return self._remove(self._setup, command.session, after)
         return Outcome(Done(self._left() if command.remove else None), after)
 
-    def _remove(self, session: str, after: int) -> Outcome:
+    def _remove(self, setup: Setup, session: str, after: int) -> Outcome:
         """Remove a stored session that is not open here."""
         try:
-            self._setup.store.remove(session)  # type: ignore[union-attr]  # asked for before
+            setup.store.remove(session)
         except SessionNotFound as error:
             return refused("not_found", error.message)
         except SessionInUse as error:
