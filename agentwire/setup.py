@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, to_builtins
 
 from agentwire import registry
+from agentwire.children.secret_variables import hide
 from agentwire.commands import Check, ForkSession, OpenSession, Prompt, ResumeSession, SessionState
 from agentwire.config import Config, Loaded, combine, load
 from agentwire.events import Notice
@@ -26,7 +27,6 @@ from agentwire.provider.contract import ConfigError, Provider, ProviderPlugin, P
 from agentwire.session import Session
 from agentwire.settings import COMPACTION_LEVELS, SessionSettings
 from agentwire.store import JournalError, SessionNotFound, SessionStore, StoreError, new_session_id
-from agentwire.tools.secret_variables import hide
 
 if TYPE_CHECKING:
     from agentwire.agent.witness import Witness

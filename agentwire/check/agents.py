@@ -12,9 +12,9 @@ import trio
 
 from agentwire.check.acting import Actor
 from agentwire.check.findings import Finding, judge
+from agentwire.children import watchdog
 from agentwire.codec.kit import Play, Requirement, Transcript
 from agentwire.host.process import start_process
-from agentwire.tools import watchdog
 
 STDERR_TAIL = 4096
 

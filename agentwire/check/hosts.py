@@ -16,8 +16,8 @@ import trio
 
 from agentwire.check.findings import Finding, judge
 from agentwire.check.stand_in import BEGUN, read_transcript
+from agentwire.children import watchdog
 from agentwire.codec.kit import AwaitEnd, Play, Requirement, Transcript
-from agentwire.tools import watchdog
 
 PLACE = "{agent}"
 """In the words of a host's command: where its agent's command goes."""

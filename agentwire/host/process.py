@@ -12,9 +12,9 @@ from pathlib import Path
 
 import trio
 
+from agentwire.children import watchdog
 from agentwire.codec.framing import HOST_LIMIT, Framer, LineFault
 from agentwire.recording import Recorder
-from agentwire.tools import watchdog
 
 logger = logging.getLogger("agentwire.connect")
 

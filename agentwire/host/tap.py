@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 
 import trio
 
+from agentwire.children import watchdog
 from agentwire.codec.checking import Checker, Violation
 from agentwire.codec.framing import HOST_LIMIT, Framer, LineFault
 from agentwire.recording import Recorder
-from agentwire.tools import watchdog
 from agentwire.transport.stdio import StdioPipes, StdioTransport
 
 logger = logging.getLogger("agentwire.tap")

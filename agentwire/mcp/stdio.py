@@ -23,10 +23,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
+from agentwire.children import watchdog
+from agentwire.children.ending import end_group
+from agentwire.children.environment import environment
 from agentwire.mcp.errors import McpConnectError
 from agentwire.mcp.spec import McpServerSpec
-from agentwire.tools import watchdog
-from agentwire.tools.children import end_group, environment
 
 logger = logging.getLogger(__name__)
 

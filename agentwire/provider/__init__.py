@@ -26,7 +26,7 @@ from agentwire.provider.contract import (
 if TYPE_CHECKING:
     from agentwire.provider import lenient
     from agentwire.provider.address import Address, endpoint, find_key, find_service, host
-    from agentwire.provider.children import child_environment, end_child, start_child
+    from agentwire.provider.children import Child, child_environment, start_child
     from agentwire.provider.conversation import (
         legal_id,
         legal_name,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "conversation": ("legal_id", "legal_name", "load_images", "merge_runs", "paired", "prompt_parts"),
     "address": ("Address", "endpoint", "find_key", "find_service", "host"),
-    "children": ("child_environment", "end_child", "start_child"),
+    "children": ("Child", "child_environment", "start_child"),
     "http": ("HttpClient",),
     "extras": ("need_extra",),
     "hashes": ("provenance",),
@@ -66,6 +66,7 @@ __all__ = [
     "CLOSING",
     "Address",
     "Check",
+    "Child",
     "Completion",
     "ConfigError",
     "Diagnosable",
@@ -89,7 +90,6 @@ __all__ = [
     "acceptable",
     "auth",
     "child_environment",
-    "end_child",
     "endpoint",
     "find_key",
     "find_service",

@@ -7,6 +7,7 @@ running.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Literal, Protocol
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import encode
 
+from agentwire.children.environment import environment
 from agentwire.events import Category, Diff, Display, Image, ImageInput, SubagentTask, ToolSpec, Usage
 from agentwire.text import scrub
 
@@ -143,8 +145,7 @@ class ToolContext:
         self.image_input = image_input
         self.compaction = compaction
         self.environ = environ
-        """Environment for child processes: ours without provider keys; None: an empty one is not meant, use
-        :func:`agentwire.tools.children.environment`."""
+        """Environment for child processes instead of ours without keys; :meth:`child_environ` is what to use."""
         self.output = output or (lambda delta, stream: None)
         """Live output: ``output(text, "stdout" | "stderr")``."""
         self.spawn = spawn
@@ -155,6 +156,11 @@ class ToolContext:
         """The W3C trace context of the call, by header name (``traceparent``); empty where nothing is traced."""
         self.call_id = call_id
         self.session = session
+
+    def child_environ(self) -> dict[str, str]:
+        """The environment for what the call starts: ours without keys, and with the call's trace context."""
+        base = environment(os.environ) if self.environ is None else dict(self.environ)
+        return base | {name.upper(): value for name, value in self.trace.items()}
 
 
 class Tool(ABC):

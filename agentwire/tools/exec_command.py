@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentwire.children.running import run
 from agentwire.tools import arguments as args
-from agentwire.tools.children import child_environment, run
 from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
 from agentwire.tools.files import cause
 from agentwire.tools.output import Excerpt, clean
@@ -64,7 +64,7 @@ class ExecCommand(Tool):
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Run it to its end, its time limit or its cancellation; nothing of it runs on after the latter two."""
         cmd = args.required(arguments, "cmd")
-        environ = child_environment(context)
+        environ = context.child_environ()
         shell = shell_command(args.text(arguments, "shell", "auto"), context.workspace, environ)
         timeout = min(args.count(arguments, "timeout") or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS)
         stdout = _Output("stdout", self.output_limit, context.output)

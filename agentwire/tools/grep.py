@@ -8,8 +8,8 @@ import shutil
 import stat
 from typing import Any
 
+from agentwire.children.running import run
 from agentwire.tools import arguments as args
-from agentwire.tools.children import child_environment, run
 from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
 from agentwire.tools.files import cause
 from agentwire.tools.output import Excerpt, clean
@@ -56,7 +56,7 @@ class Grep(Tool):
         """Search with ripgrep where it is installed, else with grep; links to other places are not followed."""
         pattern, path = args.required(arguments, "pattern"), args.text(arguments, "path", "") or "."
         _refuse_special(admit(context, path), path)
-        environ = child_environment(context)
+        environ = context.child_environ()
         search = environ.get("PATH", os.defpath)
         found = shutil.which("rg", path=search) or shutil.which("grep", path=search)
         if found is None:

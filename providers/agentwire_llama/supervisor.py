@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from agentwire.provider import ConfigError, ProviderError, end_child, start_child
+from agentwire.provider import Child, ConfigError, ProviderError, start_child
 from agentwire_llama.log import ServerLog
 from agentwire_llama.options import LlamaOptions
 from agentwire_llama.plan import KEY_VARIABLE, LaunchPlan
@@ -44,8 +44,8 @@ _LAST_BREATH = 0.5
 class Server:
     """One start of the program."""
 
-    def __init__(self, process: trio.Process, url: str, key: str, model: str) -> None:
-        self.process = process
+    def __init__(self, child: Child, url: str, key: str, model: str) -> None:
+        self.child = child
         self.url = url
         """Base address, without a path."""
         self.key = key
@@ -61,12 +61,12 @@ class Server:
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return self.process.returncode is None
+        return self.child.process.returncode is None
 
     @property
     def fate(self) -> str:
         """How it ended, as the middle of a sentence."""
-        code = self.process.returncode
+        code = self.child.process.returncode
         if code is None:
             return "still runs"
         return f"was ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
@@ -113,13 +113,13 @@ class Supervisor:
         server, self._server = self._server, None
         self._failures, self._not_before = 0, 0.0
         if server is not None:
-            await end_child(server.process)
+            await server.child.end()
             logger.info("llama-server was stopped")
 
     async def cause_of_death(self, server: Server) -> str:
         """After a request has failed: how the server ended, in a sentence; empty if it still runs."""
         with trio.move_on_after(_LAST_BREATH):
-            await server.process.wait()
+            await server.child.process.wait()
         if server.alive:
             return ""
         self._noticed(server)
@@ -151,7 +151,7 @@ class Supervisor:
         _refuse_if(stopping)
         server = await self._start(plan)
         if stopping.is_set():  # in the very moment in which it was started
-            await end_child(server.process)
+            await server.child.end()
             _refuse_if(stopping)
         self._server = server
         return server
@@ -182,15 +182,13 @@ class Supervisor:
             raise ProviderError(text, kind="config") from error
         try:
             # Not cancelled, and nothing is waited for until the server is noted: a caller that is loses nothing.
-            process = await start_child(
-                argv, cwd=Path.cwd(), environ={**plan.environ, KEY_VARIABLE: key}, output=output
-            )
+            child = await start_child(argv, cwd=Path.cwd(), environ={**plan.environ, KEY_VARIABLE: key}, output=output)
         except OSError as error:
             raise ProviderError(f"{plan.binary} cannot be started: {error}", kind="config") from error
         finally:
             os.close(output)
-        logger.info("llama-server (process %d) loads %s on port %d", process.pid, plan.model, port)
-        return Server(process, plan.url(port), key, plan.model)
+        logger.info("llama-server (process %d) loads %s on port %d", child.process.pid, plan.model, port)
+        return Server(child, plan.url(port), key, plan.model)
 
     async def _becomes_healthy(self, server: Server) -> bool:
         """Wait until it takes requests; False if it ended or was stopped first."""
@@ -211,7 +209,7 @@ class Supervisor:
                 logger.warning("%s is still loading (%d of at most %d s)", server.model, now - server.started,
                                self._options.startup_timeout)  # fmt: skip
             with trio.move_on_after(min(pause, deadline - now)):
-                await server.process.wait()
+                await server.child.process.wait()
             pause = min(2 * pause, _POLL[1])
         return False
 
@@ -228,7 +226,7 @@ class Supervisor:
 
     async def _give_up_waiting(self, server: Server) -> None:
         words = self._log.last_words()
-        await end_child(server.process)
+        await server.child.end()
         if self._server is server:
             self._server = None
         self._failures = 0
@@ -238,7 +236,7 @@ class Supervisor:
     async def _bury(self, server: Server) -> None:
         """Count a server that ended by itself, and see to its group; raises if it was one too many."""
         self._noticed(server)
-        await end_child(server.process)
+        await server.child.end()
         if self._server is server:
             self._server = None
         self._failures += 1

@@ -37,7 +37,7 @@ async def test_a_reply(tmp_path: Path) -> None:
         assert server is not None
     finally:
         await provider.aclose()
-    assert not alive(server.process.pid)
+    assert not alive(server.child.process.pid)
 
 
 async def test_what_it_says_when_it_cannot_start(tmp_path: Path) -> None:

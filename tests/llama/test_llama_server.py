@@ -20,7 +20,7 @@ from support.agent_process import alive, gone, lines_of
 
 from agentwire.events import CallRef, RequestSent
 from agentwire.messages import AssistantMessage, ToolMessage, UserMessage
-from agentwire.provider import ConfigError, ProviderError, ProviderSettings, StreamEvent
+from agentwire.provider import Child, ConfigError, ProviderError, ProviderSettings, StreamEvent
 from agentwire_llama import supervisor
 from agentwire_llama.service import Llama
 
@@ -332,11 +332,11 @@ async def test_closing_in_the_moment_in_which_it_starts(world: World, monkeypatc
     provider = world.provider()
     real = supervisor.start_child
 
-    async def start(*given: Any, **more: Any) -> trio.Process:
-        process = await real(*given, **more)
+    async def start(*given: Any, **more: Any) -> Child:
+        child = await real(*given, **more)
         await world.started()
         await provider.aclose()
-        return process
+        return child
 
     monkeypatch.setattr(supervisor, "start_child", start)
     with pytest.raises(ProviderError, match="was stopped"):

@@ -13,10 +13,11 @@ import trio
 from support.agent_process import alive, gone, lines_of
 from support.cases import case
 
+from agentwire.children.environment import environment
+from agentwire.children.running import Ended
+from agentwire.children.secret_variables import SECRET_VARIABLES
 from agentwire.tools import ToolError, post_process
-from agentwire.tools.children import Ended, environment
 from agentwire.tools.exec_command import shell_command
-from agentwire.tools.secret_variables import SECRET_VARIABLES
 
 LIMIT = 50_000
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 from support.agent_process import alive, gone, lines_of
 
-from agentwire.tools import reaper, watchdog
+from agentwire.children import reaper, watchdog
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="only Linux tells what is in a process's environment"

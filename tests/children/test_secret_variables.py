@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agentwire.children import secret_variables
+from agentwire.children.environment import environment
 from agentwire.registry import load_provider
-from agentwire.tools import secret_variables
-from agentwire.tools.children import environment
 
 PROVIDER = '''
 from agentwire.events import CallRef

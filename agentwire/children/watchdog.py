@@ -3,7 +3,7 @@
 One small helper process reads the names of process groups from a pipe whose other end only we hold. When the pipe
 ends, because we closed it, crashed or were killed with no chance to tidy up, it ends the groups that are left (TERM,
 a second's grace, KILL) and itself. It is started with the first group and runs in a session of its own, out of reach
-of the terminal's signals. Its program is :mod:`agentwire.tools.reaper`.
+of the terminal's signals. Its program is :mod:`agentwire.children.reaper`.
 
 A child may leave its group (``setsid``, as daemons do). So every child gets a mark in its environment, which all that
 it starts inherits, and where the system tells the environments of processes (Linux) the mark finds them.
@@ -19,7 +19,7 @@ import sys
 import threading
 from pathlib import Path
 
-from agentwire.tools import reaper
+from agentwire.children import reaper
 
 _EXIT_WAIT = 0.3
 """Seconds that our own exit waits for the helper. With groups left to end it takes longer, and does so without us."""

@@ -1,4 +1,4 @@
-"""The helper process of :mod:`agentwire.tools.watchdog`: ends process groups when its standard input ends.
+"""The helper process of :mod:`agentwire.children.watchdog`: ends process groups when its standard input ends.
 
 It is run as a script by a bare interpreter, so it imports nothing of this package. Its input is lines: ``+N`` guard
 the process group N, ``-N`` its leader is gone, forget it as soon as it is empty. Its argument is the mark that is in

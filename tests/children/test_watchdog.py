@@ -15,7 +15,7 @@ import pytest
 import trio
 from support.agent_process import alive, gone, lines_of
 
-from agentwire.tools import reaper, watchdog
+from agentwire.children import reaper, watchdog
 
 AGENT = """
 import sys, trio
@@ -55,8 +55,8 @@ async def test_a_killed_agent_takes_its_commands_with_it(
 
 KILLED_EARLY = """
 import os
-from agentwire.tools import children
-children._open_gate = lambda process: os.kill(os.getpid(), 9)
+from agentwire.children import watchdog
+watchdog.guard = lambda group: os.kill(os.getpid(), 9)
 """
 
 

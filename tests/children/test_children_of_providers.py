@@ -11,8 +11,8 @@ import pytest
 import trio
 from support.agent_process import alive, gone
 
-from agentwire.provider import child_environment, end_child, start_child
-from agentwire.tools import watchdog
+from agentwire.children import watchdog
+from agentwire.provider import child_environment, start_child
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 
@@ -24,16 +24,16 @@ def output(tmp_path: Path) -> int:
 
 async def test_its_outputs_go_where_they_should(tmp_path: Path, output: int) -> None:
     command = ["sh", "-c", "echo one; echo two >&2; cat; pwd; echo $0", "it's"]
-    process = await start_child(command, cwd=tmp_path, environ=ENVIRON, output=output)
-    assert await process.wait() == 0
-    await end_child(process)
+    child = await start_child(command, cwd=tmp_path, environ=ENVIRON, output=output)
+    assert await child.process.wait() == 0
+    await child.end()
     assert (tmp_path / "out").read_text() == f"one\ntwo\n{tmp_path.resolve()}\nit's\n"
 
 
 async def test_what_is_no_program_shows_in_its_status(tmp_path: Path, output: int) -> None:
-    process = await start_child([str(tmp_path / "nothing")], cwd=tmp_path, environ=ENVIRON, output=output)
-    assert await process.wait() == 127
-    await end_child(process)
+    child = await start_child([str(tmp_path / "nothing")], cwd=tmp_path, environ=ENVIRON, output=output)
+    assert await child.process.wait() == 127
+    await child.end()
 
 
 async def test_one_that_cannot_be_guarded_is_not_run(
@@ -56,7 +56,7 @@ KILLED_EARLY = """
 import os, sys, trio
 from pathlib import Path
 from agentwire.provider import start_child
-from agentwire.tools import watchdog
+from agentwire.children import watchdog
 
 def guard(group):
     print(group, flush=True)
@@ -77,10 +77,21 @@ async def test_it_does_not_begin_before_it_is_guarded(tmp_path: Path) -> None:
 async def test_one_that_is_cancelled_at_its_start_is_not_lost(tmp_path: Path, output: int) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
-        process = await start_child(["sleep", "300"], cwd=tmp_path, environ=ENVIRON, output=output)
-    assert process.returncode is None
-    await end_child(process)
-    assert process.returncode == -signal.SIGTERM
+        child = await start_child(["sleep", "300"], cwd=tmp_path, environ=ENVIRON, output=output)
+    assert child.process.returncode is None
+    await child.end()
+    assert child.process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process's environment")
+async def test_what_left_its_group_is_ended_too(tmp_path: Path, output: int) -> None:
+    command = ["sh", "-c", "setsid sh -c 'echo $$ > stray; exec sleep 300' & while [ ! -s stray ]; do sleep 0.01; done"]
+    child = await start_child(command, cwd=tmp_path, environ=ENVIRON, output=output)
+    assert await child.process.wait() == 0
+    stray = int((tmp_path / "stray").read_text())
+    assert alive(stray)
+    await child.end()
+    await gone(stray, within=4)
 
 
 def test_keys_of_services_stay_here() -> None:
