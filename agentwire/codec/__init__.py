@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentwire.codec.fidelity import Fidelity
     from agentwire.codec.framing import Framer, LineFault
     from agentwire.codec.heard import Answered, Heard
+    from agentwire.codec.lazy import Lazily
     from agentwire.log.record import Record
     from agentwire.policy import Policy
 
@@ -27,6 +28,7 @@ _HOMES = {
     "Framer": "agentwire.codec.framing",
     "Heard": "agentwire.codec.heard",
     "HostSide": "agentwire.codec.contract",
+    "Lazily": "agentwire.codec.lazy",
     "LineFault": "agentwire.codec.framing",
     "Policy": "agentwire.policy",
     "Record": "agentwire.log.record",
@@ -45,6 +47,7 @@ __all__ = [
     "Framer",
     "Heard",
     "HostSide",
+    "Lazily",
     "LineFault",
     "Policy",
     "Record",

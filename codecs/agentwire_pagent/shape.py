@@ -23,7 +23,7 @@ _METHODS: Final[dict[wire.Dialect, dict[str, _Keys]]] = {
 }
 
 
-def fits(line: dict[str, Any], dialect: wire.Dialect) -> bool:
+def fits(dialect: wire.Dialect, line: dict[str, Any]) -> bool:
     """Whether a decoded line may be an agent's in that dialect; many lines may be either's."""
     method, params = line.get("method"), line.get("params")
     if line.get("jsonrpc") != "2.0" or "id" in line or not isinstance(method, str) or not isinstance(params, dict):
