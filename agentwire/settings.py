@@ -18,6 +18,7 @@ COMPACTION_LEVELS = ("off", "safe", "full")
 DEFAULT_THINKING_BUDGET = 10_000
 
 Compaction = Literal["off", "safe", "full"]
+Thinking = Literal["", "enabled", "disabled"]
 
 
 class SessionSettings(Struct, omit_defaults=True):
@@ -33,7 +34,7 @@ class SessionSettings(Struct, omit_defaults=True):
     allow: frozenset[str] = frozenset()
     confine: bool = False
     image_input: ImageInput = "unknown"
-    thinking: Literal["", "enabled", "disabled"] = ""
+    thinking: Thinking = ""
     thinking_budget: int = DEFAULT_THINKING_BUDGET
     effort: str = ""
     compaction: Compaction = "safe"
@@ -56,7 +57,7 @@ class ModelSettings(Struct, frozen=True):
 
     model: str
     image_input: ImageInput = "unknown"
-    thinking: Literal["", "enabled", "disabled"] = ""
+    thinking: Thinking = ""
     thinking_budget: int = DEFAULT_THINKING_BUDGET
     effort: str = ""
     compaction: Compaction = "safe"

@@ -10,22 +10,22 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from msgspec import UNSET, Struct, to_builtins
+from msgspec import UNSET, Struct, ValidationError, convert, to_builtins
 
 from agentwire import registry
 from agentwire.children.secret_variables import hide
 from agentwire.commands import Check, ForkSession, OpenSession, Prompt, ResumeSession, SessionState
 from agentwire.config import Config, Loaded, combine, load
-from agentwire.events import Notice
+from agentwire.events import ImageInput, Mode, Notice
 from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
 from agentwire.opening import fork_session, open_session
 from agentwire.options import ServeOptions
 from agentwire.policy import Policy
 from agentwire.provider.contract import ConfigError, Provider, ProviderPlugin, ProviderSettings
 from agentwire.session import Session
-from agentwire.settings import COMPACTION_LEVELS, SessionSettings
+from agentwire.settings import Compaction, SessionSettings, Thinking
 from agentwire.store import JournalError, SessionNotFound, SessionStore, StoreError, new_session_id
 
 if TYPE_CHECKING:
@@ -323,18 +323,6 @@ class Setup:
 
     def _settings(self, place: Place, command: OpenSession, provider: Provider | None, model: str) -> SessionSettings:
         options, config = self.options, place.config
-        thinking = options.thinking or config.thinking
-        if thinking not in ("", "enabled", "disabled"):
-            raise ConfigError(f"Invalid --thinking value: {thinking}. Expected 'enabled' or 'disabled'.")
-        compaction = (options.compaction or config.compaction or "safe").lower()
-        if compaction not in COMPACTION_LEVELS:
-            raise ConfigError(f"Invalid --compaction value: {compaction}. Expected one of off, safe, full.")
-        mode = "yolo" if options.auto_approve else (config.mode or "default")
-        if mode not in ("default", "auto_edit", "yolo"):
-            raise ConfigError(f"Invalid mode: {mode}. Expected one of default, auto_edit, yolo.")
-        image_input = options.image_input or config.image_input or "unknown"
-        if image_input not in ("supported", "unsupported", "unknown"):
-            raise ConfigError(f"Invalid image_input: {image_input}. Expected one of supported, unsupported, unknown.")
         effort = options.effort or config.effort
         if effort and provider is not None and effort not in provider.effort_levels:
             levels = ", ".join(provider.effort_levels) or "none"
@@ -346,14 +334,16 @@ class Setup:
             max_tokens=max_tokens,
             max_steps=(config.max_turns or UNSET) if options.max_turns is UNSET else options.max_turns,
             system_prompt=command.system_prompt or options.system_prompt or config.system_prompt,
-            mode=mode,  # type: ignore[arg-type]  # checked above
+            mode=_word("mode", "yolo" if options.auto_approve else config.mode or "default", Mode),
             allow=frozenset((*options.allow, *config.allow)),
             confine=options.confine or config.confine,
-            image_input=image_input,  # type: ignore[arg-type]  # checked above
-            thinking=thinking,  # type: ignore[arg-type]  # checked above
+            image_input=_word("image_input", options.image_input or config.image_input or "unknown", ImageInput),
+            thinking=_word("--thinking value", options.thinking or config.thinking, Thinking),
             thinking_budget=options.thinking_budget or config.thinking_budget or 10_000,
             effort=effort,
-            compaction=compaction,  # type: ignore[arg-type]  # checked above
+            compaction=_word(
+                "--compaction value", (options.compaction or config.compaction or "safe").lower(), Compaction
+            ),
             builtins=command.builtins,
             subagents=command.subagents,
             host_permissions=command.host_permissions,
@@ -361,6 +351,15 @@ class Setup:
             max_bad_calls=self.policy.bad_calls if options.max_bad_calls is UNSET else options.max_bad_calls,
             context_window=options.context_window or config.context_window,
         )
+
+
+def _word(name: str, value: str, words: Any) -> Any:
+    """``value``, if it is one of a ``Literal``'s words; else raises :class:`ConfigError`."""
+    try:
+        return convert(value, words)
+    except ValidationError:
+        known = " or ".join(repr(word) for word in get_args(words) if word)
+        raise ConfigError(f"Invalid {name}: {value}. Expected {known}.") from None
 
 
 def _check_agent(agent: Any) -> None:

@@ -171,8 +171,11 @@ class Connection:
 
     def _make_own(self, session: str) -> None:
         """Commands that name no session mean this one from now on; the one before is shown to its end and left."""
-        for name, follow in self.outbox.follows.items():
-            follow.leaving = self._single and name != session
+        for name in self.outbox.follows if self._single else ():
+            if name == session:
+                self.outbox.stay(name)
+            else:
+                self.outbox.leave(name)
         self._session = session
 
     def _reply(self, request: Request, session: str, outcome: Outcome) -> None:
@@ -189,7 +192,7 @@ class Connection:
                 self._last_direct = now
                 self._fill()
                 self._send_now()
-                if not self.broken and not self._held() and self.outbox.park(self._on_append):
+                if not self.broken and not self.outbox.held and self.outbox.park(self._on_append):
                     return
         self._wake()
 
@@ -262,22 +265,12 @@ class Connection:
             self._outcomes_seen = self.outbox.outcomes_written
             self._last_outcome = trio.current_time()
 
-    def _held(self) -> bool:
-        for follow in self.outbox.follows.values():  # noqa: SIM110 - any() costs every single append a generator
-            if follow.hold_ms is not None:
-                return True
-        return False
-
     def _hold_seconds(self) -> float:
-        ends = [
-            self._last_outcome + follow.hold_ms / 1000
-            for follow in self.outbox.follows.values()
-            if follow.hold_ms is not None
-        ]
+        ends = [self._last_outcome + (follow.hold_ms or 0) / 1000 for follow in self.outbox.held]
         return max(0.0, min(ends) - trio.current_time()) if ends else float("inf")
 
     def _release_holds(self) -> None:
         now = trio.current_time()
-        for follow in self.outbox.follows.values():
-            if follow.hold_ms is not None and now >= self._last_outcome + follow.hold_ms / 1000:
+        for follow in self.outbox.held:
+            if now >= self._last_outcome + (follow.hold_ms or 0) / 1000:
                 follow.hold_ms = None

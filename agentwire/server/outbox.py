@@ -3,12 +3,15 @@
 Plain code without an event loop. :meth:`Outbox.fill` renders, in order and at most :data:`AHEAD` bytes ahead of the
 pipe; everything unrendered stays where it is, in the log. An outcome is written after the record it follows and
 before the next; one marked ``NOW`` at the next line border.
+
+Sessions that nothing comes from cost nothing: a followed session is looked at when its log or an outcome calls for it.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from agentwire.codec.contract import AgentSide, Directive, Request
@@ -31,8 +34,10 @@ OUTCOME_WEIGHT = 512
 class Follow:
     """One session that a connection follows, and how far it has come."""
 
-    def __init__(self, session: Session, cursor: Cursor) -> None:
+    def __init__(self, session: Session, cursor: Cursor, woken: Callable[[Follow], None]) -> None:
         self.session = session
+        self.woken = partial(woken, self)
+        """What the cursor is parked with."""
         self.cursor = cursor
         self.position = cursor.position
         """Sequence number of the last record rendered."""
@@ -50,6 +55,10 @@ class Follow:
         return not self.batch and not self.outcomes and self.cursor.position >= self.session.log.seq
 
 
+def _nothing() -> None:
+    """Nobody waits."""
+
+
 class Outbox:
     """The bytes that are due on one connection."""
 
@@ -58,6 +67,9 @@ class Outbox:
         self._feeds = feeds
         self.out = bytearray()
         self.follows: dict[str, Follow] = {}
+        self._awake: dict[str, Follow] = {}
+        """Those that may have something due; the cursors of the others are parked."""
+        self._wake: Callable[[], None] = _nothing
         self.exit_status: int | None = None
         self.outcomes_written = 0
         """Grows with every outcome rendered; holds are counted from the last one."""
@@ -80,8 +92,8 @@ class Outbox:
                 self._feed(session, turn.first.seq - 1, head, turn.first)
         elif after and self._feeds == "session":
             self._feed(session, 0, after)
-        follow = Follow(session, session.log.cursor(after=after))
-        self.follows[session.id] = follow
+        follow = Follow(session, session.log.cursor(after=after), self._woken)
+        self.follows[session.id] = self._awake[session.id] = follow
         return follow
 
     def _feed(self, session: Session, after: int, until: int, first: Record | None = None) -> None:
@@ -97,9 +109,19 @@ class Outbox:
             self.side.feed(session.id, [record for record in records if record.seq <= until])
         cursor.close()
 
+    def leave(self, session: str) -> None:
+        """Follow a session until everything it has was rendered, and not after that."""
+        follow = self._awake[session] = self.follows[session]
+        follow.leaving = True
+
+    def stay(self, session: str) -> None:
+        """Follow a session that was being left."""
+        self.follows[session].leaving = False
+
     def unfollow(self, session: str) -> None:
         """Stop following a session; what was not rendered is not written."""
         follow = self.follows.pop(session, None)
+        self._awake.pop(session, None)
         if follow is not None:
             follow.cursor.close()
 
@@ -117,6 +139,7 @@ class Outbox:
         while place and follow.outcomes[place - 1][1].after > outcome.after:
             place -= 1
         follow.outcomes.insert(place, (request, outcome))
+        self._awake[session] = follow
 
     @property
     def overfull(self) -> bool:
@@ -127,10 +150,22 @@ class Outbox:
         """Have ``wake`` called at the next append to any followed session. False: there is something to write now."""
         if self._now or self._last or self.out or self.exit_status is not None:
             return False
-        for follow in self.follows.values():
-            if follow.hold_ms is None and (follow.batch or follow.outcomes or not follow.cursor.park(wake)):
-                return False
+        self._wake = wake
+        for name, follow in list(self._awake.items()):
+            if follow.hold_ms is None:
+                if follow.batch or follow.outcomes or not follow.cursor.park(follow.woken):
+                    return False
+                del self._awake[name]
         return True
+
+    def _woken(self, follow: Follow) -> None:
+        self._awake[follow.session.id] = follow
+        self._wake()
+
+    @property
+    def held(self) -> list[Follow]:
+        """Those whose lines a codec asked to hold back for now."""
+        return [follow for follow in self._awake.values() if follow.hold_ms is not None]
 
     @property
     def drained(self) -> bool:
@@ -144,7 +179,7 @@ class Outbox:
         """Render what is due into :attr:`out`, up to the bound."""
         while self._now and len(self.out) < AHEAD:
             self._write_outcome(*self._now.popleft())
-        for follow in list(self.follows.values()):
+        for follow in list(self._awake.values()):
             self._fill_from(follow)
             if (follow.leaving or follow.session.closed) and follow.caught_up:
                 self.unfollow(follow.session.id)
