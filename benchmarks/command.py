@@ -19,6 +19,7 @@ BENCHMARKS = {
     "every_wire": "the same for text on every other wire",
     "log_to_pipe": "events a second from a session's log into a pipe",
     "append_latency": "from an append to the reader's read, one event at a time",
+    "tap_latency": "what standing between a host and an agent costs a line",
     "reading_lines": "lines a second out of a pipe, decoded",
     "model_to_pipe": "deltas a second from a model service through the whole program to the host",
     "provider_stream": "a model service's stream, read by a provider",
