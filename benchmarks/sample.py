@@ -44,6 +44,10 @@ class NoSessions:
         """No."""
         return False
 
+    def active_session(self) -> str:
+        """None."""
+        return ""
+
     def is_directory(self, path: str) -> bool:
         """No."""
         return False

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from agentwire.events import (
+    AnyEvent,
     CallArgumentsDelta,
     CallFinished,
     CallOutputDelta,
@@ -26,7 +27,6 @@ from agentwire.events import (
     CallRef,
     CallRunning,
     CallStarted,
-    Event,
     Notice,
     ReasoningDelta,
     RequestSent,
@@ -119,7 +119,7 @@ def _write_long(store: SessionStore, count: int) -> None:
     log.close()
 
 
-def _turn(turn: int) -> Iterator[Event]:
+def _turn(turn: int) -> Iterator[AnyEvent]:
     """Two steps: one that thinks and calls a tool, one that answers."""
     call, arguments = f"call_{turn}", '{"file_path":"src/lines.py"}'
     yield TurnStarted(f"turn-{turn}", f"m{turn}", [Text("Why is the last line lost?")])
