@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import complete_log, logs, texts
+from support.noise import json_lines, mutated
+from support.whole_turns import assert_whole_turns
 
 from agentwire import commands
 from agentwire import events as bus
@@ -242,38 +244,11 @@ COMMANDS = (
 )
 
 
-@st.composite
-def mutated(draw: Callable[[st.SearchStrategy[Any]], Any], lines: Sequence[bytes] = COMMANDS) -> bytes:
-    """A valid line with a few bytes changed, dropped, doubled or added."""
-    line = bytearray(draw(st.sampled_from(lines)))
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(line)))
-        what = draw(st.integers(0, 3))
-        if what == 0:
-            line[at:at] = draw(
-                st.sampled_from((b'"', b"{", b"}", b"[", b",", b":", b"\\", b"\\ud800", b"null", b"1e9", b"\xff"))
-            )
-        elif what == 1:
-            del line[at : at + draw(st.integers(1, 5))]
-        elif what == 2:
-            line[at : at + 1] = draw(st.binary(min_size=1, max_size=2))
-        else:
-            line += line[at:]
-    return bytes(line).replace(b"\n", b" ")
-
-
-json_texts = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(("ping", "message", "stop")),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(("type", "msg_id", "content", "call_id", "mode", "x")), inner, max_size=4)
-    ),
-    max_leaves=8,
-).map(lambda value: json.dumps(value).encode())
+json_texts = json_lines(("type", "msg_id", "content", "call_id", "mode", "x"), ("ping", "message", "stop"))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=80) | json_texts | mutated())
+@given(st.binary(max_size=80) | json_texts | mutated(COMMANDS))
 def test_no_line_raises_and_each_bad_one_has_one_answer(junk: bytes) -> None:
     """Whatever a host writes, the ping after it is understood and every line is answered at most once."""
     framer, side = Framer(200), codec.agent()
@@ -369,31 +344,7 @@ def test_whatever_an_agent_writes_a_host_hears_whole_turns(stream: list[bytes]) 
     for line in framer.feed(b"".join(line + b"\n" for line in stream)):
         heard += host.receive(line)
     heard += host.close()
-    turn: object = None
-    shown: set[str] = set()
-    still: set[str] = set()
-    for said in heard:
-        assert isinstance(said, Heard)  # nothing was sent, so nothing is answered
-        event = said.event
-        msgspec.json.encode(event)
-        if isinstance(event, bus.TurnStarted):
-            assert turn is None
-            turn = event.ref
-        elif isinstance(event, bus.TURN_EVENTS):
-            assert turn is not None
-            assert said.ref == turn
-        if isinstance(event, bus.CallReady):
-            assert event.call_id not in shown
-            shown.add(event.call_id)
-            still.add(event.call_id)
-        elif isinstance(event, bus.ApprovalRequested | bus.CallRunning):
-            assert event.call_id in still
-        elif isinstance(event, bus.CallFinished | bus.CallCancelled):
-            still.remove(event.call_id)
-        elif isinstance(event, bus.TurnFinished):
-            assert not still
-            turn = None
-    assert turn is None
+    assert_whole_turns(heard)
 
 
 def test_a_line_that_could_not_be_framed_is_told() -> None:

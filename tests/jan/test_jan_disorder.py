@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from janlines import INITIALIZE, INITIALIZED, Line, Scene, render
 from jsonschema import Draft202012Validator
-from strategies import complete_log, texts
+from strategies import complete_log
+from support.noise import any_json, mutated
 
 from agentwire import commands as bus
 from agentwire import events
@@ -51,33 +51,10 @@ ACTING = (
 )  # fmt: skip
 
 
-@st.composite
-def mutated(draw: Callable[[st.SearchStrategy[Any]], Any], lines: Sequence[bytes]) -> bytes:
-    """A valid line with a few bytes changed, dropped, doubled or added."""
-    line = bytearray(draw(st.sampled_from(lines)))
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(line)))
-        what = draw(st.integers(0, 3))
-        if what == 0:
-            bits = (b'"', b"{", b"}", b"[", b",", b":", b"\\", b"\\ud800", b"null", b"1e9", b"\xff")
-            line[at:at] = draw(st.sampled_from(bits))
-        elif what == 1:
-            del line[at : at + draw(st.integers(1, 5))]
-        elif what == 2:
-            line[at : at + 1] = draw(st.binary(min_size=1, max_size=2))
-        else:
-            line += line[at:]
-    return bytes(line).replace(b"\n", b" ")
-
-
 KEYS = ("jsonrpc", "method", "params", "id", "result", "error", "sessionId", "turnId", "event", "type", "input", "cwd")
 WORDS = ("2.0", *PARAMS, "initialize", "item/token", "item/tool_call", "turn/completed", "token", "S")
 
-json_texts = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
-    max_leaves=8,
-)
+json_texts = any_json(KEYS, WORDS)
 frames = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0"), "method": st.sampled_from(tuple(PARAMS))},
     optional={"id": json_texts, "params": json_texts},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jancommand import PUBLISHED, PUBLISHED_INPUT
 from strategies import complete_log, json_values, logs, texts
+from support.noise import json_lines, mutated
 
 from agentwire import commands
 from agentwire import events as bus
@@ -216,33 +217,10 @@ INPUTS = tuple(
 )
 
 
-@st.composite
-def mutated(draw: Callable[[st.SearchStrategy[Any]], Any], lines: Sequence[bytes]) -> bytes:
-    """A valid line with a few bytes changed, dropped, doubled or added."""
-    line = bytearray(draw(st.sampled_from(lines)))
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(line)))
-        what = draw(st.integers(0, 3))
-        if what == 0:
-            bits = (b'"', b"{", b"}", b"[", b",", b":", b"\\", b"\\ud800", b"null", b"1e9", b"\xff")
-            line[at:at] = draw(st.sampled_from(bits))
-        elif what == 1:
-            del line[at : at + draw(st.integers(1, 5))]
-        elif what == 2:
-            line[at : at + 1] = draw(st.binary(min_size=1, max_size=2))
-        else:
-            line += line[at:]
-    return bytes(line).replace(b"\n", b" ")
-
-
 KEYS = ("type", "text", "content", "request_id", "decision", "is_error", "details", "image_url", "url", "x")
 WORDS = ("user", "abort", "permission", "tool_result", "allow_once", "text", "image_url", "init", "result", "done")
 
-json_texts = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
-    max_leaves=8,
-).map(lambda value: json.dumps(value).encode())
+json_texts = json_lines(KEYS, WORDS)
 
 COMMANDS = (commands.Steer, commands.Approve, commands.Deny, commands.AnswerHostTool, commands.Stop)
 

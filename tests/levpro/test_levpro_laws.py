@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from levprolines import ask, hear, logged, objects, render, split, tell, turn
-from strategies import complete_log, json_objects, json_values, logs, refs, texts
+from strategies import complete_log, json_objects, json_values, logs, refs
+from support.noise import json_lines, mutated
+from support.whole_turns import assert_whole_turns
 
 from agentwire import events as bus
 from agentwire.codec import Framer, Heard, LineFault, Record, Request
@@ -261,33 +263,10 @@ REQUESTS = tuple(
 )
 
 
-@st.composite
-def mutated(draw: Callable[[st.SearchStrategy[Any]], Any], lines: Sequence[bytes]) -> bytes:
-    """A valid line with a few bytes changed, dropped, doubled or added."""
-    line = bytearray(draw(st.sampled_from(lines)))
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(line)))
-        what = draw(st.integers(0, 3))
-        if what == 0:
-            bits = (b'"', b"{", b"}", b"[", b",", b":", b"\\", b"\\ud800", b"null", b"1e9", b"\xff")
-            line[at:at] = draw(st.sampled_from(bits))
-        elif what == 1:
-            del line[at : at + draw(st.integers(1, 5))]
-        elif what == 2:
-            line[at : at + 1] = draw(st.binary(min_size=1, max_size=2))
-        else:
-            line += line[at:]
-    return bytes(line).replace(b"\n", b" ")
-
-
 KEYS = ("id", "method", "params", "type", "event", "result", "code", "request_id", "input", "step", "args", "ms", "x")
 WORDS = ("chat", "cancel", "ping", "c1", "event", "result", "error", "llm_chunk", "tool_done", "run_start")
 
-json_texts = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
-    max_leaves=8,
-).map(lambda value: json.dumps(value).encode())
+json_texts = json_lines(KEYS, WORDS)
 
 
 @settings(max_examples=100, deadline=None)
@@ -388,28 +367,7 @@ def test_whatever_a_core_writes_a_host_hears_whole_turns(stream: list[bytes]) ->
     host, framer = codec.host(), Framer(1_000_000)
     heard = [said for line in framer.feed(b"".join(line + b"\n" for line in stream)) for said in host.receive(line)]
     heard += host.close()
-    running: dict[Any, set[str]] = {}
-    shown: set[str] = set()
-    for said in heard:
-        assert isinstance(said, Heard)  # nothing was sent, so nothing is answered
-        event = said.event
-        msgspec.json.encode(event)
-        if isinstance(event, bus.TurnStarted):
-            assert event.ref not in running
-            running[event.ref] = set()
-        elif isinstance(event, bus.TURN_EVENTS):
-            assert said.ref in running
-        if isinstance(event, bus.CallReady):
-            assert event.call_id not in shown
-            shown.add(event.call_id)
-            running[said.ref].add(event.call_id)
-        elif isinstance(event, bus.CallRunning):
-            assert event.call_id in running[said.ref]
-        elif isinstance(event, bus.CallFinished | bus.CallCancelled):
-            running[said.ref].remove(event.call_id)
-        elif isinstance(event, bus.TurnFinished):
-            assert running.pop(said.ref) == set()
-    assert running == {}
+    assert_whole_turns(heard, side_by_side=True)
 
 
 def test_a_line_that_could_not_be_framed_is_told() -> None:

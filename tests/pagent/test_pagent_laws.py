@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,8 @@ from jsonschema import Draft202012Validator
 from pagent import decode_event_line, encode_event_line
 from pagentlines import CODECS, NoView, hear, logged, recorded, render, split, turn
 from strategies import complete_log, json_values, logs, texts
+from support.noise import json_lines, mutated
+from support.whole_turns import assert_whole_turns
 
 from agentwire import events as bus
 from agentwire.codec import Codec, Framer, Heard, LineFault, Record, Request
@@ -359,33 +361,10 @@ COMMANDS = tuple(
 )
 
 
-@st.composite
-def mutated(draw: Callable[[st.SearchStrategy[Any]], Any], lines: Sequence[bytes]) -> bytes:
-    """A valid line with a few bytes changed, dropped, doubled or added."""
-    line = bytearray(draw(st.sampled_from(lines)))
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(line)))
-        what = draw(st.integers(0, 3))
-        if what == 0:
-            bits = (b'"', b"{", b"}", b"[", b",", b":", b"\\", b"\\ud800", b"null", b"1e9", b"\xff")
-            line[at:at] = draw(st.sampled_from(bits))
-        elif what == 1:
-            del line[at : at + draw(st.integers(1, 5))]
-        elif what == 2:
-            line[at : at + 1] = draw(st.binary(min_size=1, max_size=2))
-        else:
-            line += line[at:]
-    return bytes(line).replace(b"\n", b" ")
-
-
 KEYS = ("cmd", "text", "tool_call_id", "jsonrpc", "method", "params", "id", "turn", "content", "usage", "x")
 WORDS = ("user", "cancel", "2.0", "TextDelta", "RunBegin", "RunEnd", "StepEnd", "Error")
 
-json_texts = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
-    max_leaves=8,
-).map(lambda value: json.dumps(value).encode())
+json_texts = json_lines(KEYS, WORDS)
 
 
 @both
@@ -429,31 +408,7 @@ def test_whatever_an_agent_writes_a_host_hears_whole_turns(dialect: Codec, data:
     host, framer = dialect.host(), Framer(1_000_000)
     heard = [said for line in framer.feed(b"".join(line + b"\n" for line in stream)) for said in host.receive(line)]
     heard += host.close()
-    turn_ref: object = None
-    shown: set[str] = set()
-    still: set[str] = set()
-    for said in heard:
-        assert isinstance(said, Heard)  # nothing was sent, so nothing is answered
-        event = said.event
-        msgspec.json.encode(event)
-        if isinstance(event, bus.TurnStarted):
-            assert turn_ref is None
-            turn_ref = event.ref
-        elif isinstance(event, bus.TURN_EVENTS):
-            assert turn_ref is not None
-            assert said.ref == turn_ref
-        if isinstance(event, bus.CallReady):
-            assert event.call_id not in shown
-            shown.add(event.call_id)
-            still.add(event.call_id)
-        elif isinstance(event, bus.ApprovalRequested | bus.CallRunning):
-            assert event.call_id in still
-        elif isinstance(event, bus.CallFinished | bus.CallCancelled):
-            still.remove(event.call_id)
-        elif isinstance(event, bus.TurnFinished):
-            assert not still
-            turn_ref = None
-    assert turn_ref is None
+    assert_whole_turns(heard)
 
 
 @both
