@@ -7,13 +7,14 @@ tool. Any ``async def run(turn)`` can be an agent; the built-in one is :class:`a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import trio
 from msgspec import UNSET, Raw, UnsetType
 
 from agentwire.agent.calls import CallBatch
+from agentwire.agent.mailbox import Joined, Mailbox
 from agentwire.agent.planning import PlannedCall, plan
 from agentwire.agent.threads import OwnThread, TurnOver, from_any_thread
 from agentwire.approvals import Decision
@@ -24,6 +25,7 @@ from agentwire.events import (
     CallCancelled,
     CallRef,
     CallStarted,
+    CancelCause,
     ErrorInfo,
     ErrorRaised,
     Notice,
@@ -56,53 +58,15 @@ STOPPED = "Cancelled by user"
 """What hosts read on a call that a stop ended."""
 
 
-class Joined(NamedTuple):
-    """What joined a turn from outside: user text or parts, perhaps with a headline for the person at the host."""
-
-    text: str
-    parts: Sequence[Part] = ()
-    headline: str = ""
-
-
 class Turn(OwnThread):
     """One user input being answered. Made by the server; an agent gets it as its only argument."""
 
     __slots__ = (
-        "_calling",
-        "_finished",
-        "_history",
-        "_joined",
-        "_news",
-        "_reasoning",
-        "_streaming",
-        "_text",
-        "agent",
-        "approved",
-        "cache",
-        "can_compact",
-        "cut_short",
-        "delegates",
-        "error",
-        "finish_reason",
-        "first",
-        "guard",
-        "id",
-        "input",
-        "instructions",
-        "last_text",
-        "limit",
-        "number",
-        "open_calls",
-        "origin",
-        "parent",
-        "ref",
-        "scope",
-        "session",
-        "steps",
-        "stream_ids",
-        "toolbox",
-        "usage",
-    )
+        "_calling", "_finished", "_history", "_mailbox", "_reasoning", "_streaming", "_text", "agent", "approved",
+        "cache", "can_compact", "cut_short", "delegates", "error", "finish_reason", "first", "guard", "id", "input",
+        "instructions", "last_text", "limit", "number", "open_calls", "origin", "parent", "ref", "scope", "session",
+        "steps", "stream_ids", "toolbox", "usage",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -157,8 +121,7 @@ class Turn(OwnThread):
         self._streaming = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._joined: list[Joined] = []
-        self._news: trio.Event | None = None
+        self._mailbox = Mailbox()
         self.delegates: Delegates | None = None
         """Subagents that work beside this turn, if its agent has any."""
         self.guard: FailureGuard | None = None
@@ -190,9 +153,7 @@ class Turn(OwnThread):
     @property
     def news(self) -> trio.Event:
         """Set when something joined the turn that :meth:`take_joined` has not taken yet."""
-        if self._news is None:
-            self._news = trio.Event()
-        return self._news
+        return self._mailbox.news
 
     def messages(self) -> list[Message]:
         """The conversation so far, this input included, as a model service reads it."""
@@ -369,15 +330,12 @@ class Turn(OwnThread):
 
         ``headline`` is for the person at the host alone, who did not write the text.
         """
-        self._joined.append(Joined(text, parts, headline))
-        self.news.set()
+        self._mailbox.put(Joined(text, parts, headline))
 
     @from_any_thread
     def take_joined(self) -> bool:
         """Put what joined the turn into the log. True: there was some."""
-        joined, self._joined = self._joined, []
-        if self._news is not None and self._news.is_set():
-            self._news = None
+        joined = self._mailbox.take()
         for text, parts, headline in joined:
             if headline:
                 self.say(Notice(scrub(headline)))
@@ -438,11 +396,11 @@ class Turn(OwnThread):
         return call_id
 
     @from_any_thread
-    def close_calls(self, cause: str, reason: str, output: str = "") -> None:
+    def close_calls(self, cause: CancelCause, reason: str, output: str = "") -> None:
         """Close every call that was shown and is still open, in the order they were shown.
 
         ``output`` is what the model reads; empty: what follows from the cause.
         """
         for call_id, name in list(self.open_calls.items()):
-            self.say(CallCancelled(call_id, cause, reason, name, output))  # type: ignore[arg-type]  # the event's words
+            self.say(CallCancelled(call_id, cause, reason, name, output))
         self.open_calls.clear()

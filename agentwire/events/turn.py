@@ -10,6 +10,7 @@ from agentwire.events.base import Event
 from agentwire.events.values import (
     ApprovalOption,
     CallRef,
+    CancelCause,
     Category,
     Diff,
     Display,
@@ -18,6 +19,7 @@ from agentwire.events.values import (
     Location,
     Outcome,
     Part,
+    SentImage,
     Usage,
 )
 
@@ -154,7 +156,7 @@ class CallCancelled(Event):
     """The call will not (or no longer) run. The model reads ``output`` as an error."""
 
     call_id: str
-    cause: Literal["denied", "refused", "stopped", "client_gone", "crashed"]
+    cause: CancelCause
     reason: str = ""
     """For the host: what the denier said, or why."""
     name: str = ""
@@ -213,6 +215,8 @@ class RequestSent(Event):
     request_sha256: str = ""
     body_bytes: int = 0
     tools_sha256: str = ""
+    images: list[SentImage] = []
+    """Every image in the body, in order."""
 
 
 class CompactionStarted(Event):

@@ -17,6 +17,9 @@ Mode = Literal["default", "auto_edit", "yolo"]
 
 ImageInput = Literal["supported", "unsupported", "unknown"]
 
+CancelCause = Literal["denied", "refused", "stopped", "client_gone", "crashed"]
+"""Why a call that was shown will not run, or no longer."""
+
 MODES: tuple[Mode, ...] = ("default", "auto_edit", "yolo")
 
 
@@ -76,18 +79,39 @@ class ConfigChange(Struct, omit_defaults=True):
     """The values that would have been accepted."""
 
 
-class Text(Struct, tag="text"):
-    """A piece of text in a prompt or a tool result."""
+class Text(Struct, tag="text", omit_defaults=True):
+    """A piece of text in a prompt or a tool result.
+
+    ``extra`` is what the host's own content part said beside it, in the words of Chat Completions and as it came, such
+    as ``cache_control``. Codecs that read such parts bound it; a provider uses what its service knows.
+    """
 
     text: str
+    extra: dict[str, Any] | UnsetType = UNSET
 
 
 class Image(Struct, tag="image", omit_defaults=True):
-    """An image: base64 ``data``, or a ``path`` on this machine that was resolved when it was read."""
+    """An image: base64 ``data``, or a ``path`` on this machine that was resolved when it was read.
+
+    ``extra`` is as a text's; what stood beside the URL (``detail``) is in it under ``image_url``.
+    """
 
     mime_type: str
     data: str = ""
     path: str = ""
+    extra: dict[str, Any] | UnsetType = UNSET
+
+
+class SentImage(Struct, omit_defaults=True):
+    """An image in a model request: which it was, not what it shows."""
+
+    sha256: str
+    """In hex, over its decoded bytes."""
+    mime_type: str
+    size: int
+    """Decoded bytes."""
+    call_id: str = ""
+    """The call whose result it came with; empty: the user gave it."""
 
 
 class File(Struct, tag="file", omit_defaults=True):
