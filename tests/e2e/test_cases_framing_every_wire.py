@@ -13,6 +13,7 @@ import pytest
 import trio
 from case_table import on_wires
 from every_wire import Peer, Starter, Talk, last_turn, said, start, tool
+from support import noisy_plugin
 from support.cases import CASES, lines, replies, stdin
 from support.model_service import ModelService, wait_for
 from support.patterns import matches
@@ -251,44 +252,14 @@ async def test_text_that_others_cut_or_refuse(wire: str, start: Starter, model: 
 
 # --- who else has the pipes ------------------------------------------------------------------------------------
 
-NOISY = """
-import logging, os, subprocess, sys, warnings
-from agentwire.provider.contract import Completion, ProviderPlugin
-from agentwire.events import TextDelta
-
-def noise():
-{noise}
-
-noise()
-
-class Noisy:
-    name, model, thinking, effort_levels = "noisy", "noisy", False, ()
-
-    async def complete(self, request, emit):
-        noise()
-        emit(TextDelta("through the noise"))
-        noise()
-        return Completion(text="through the noise")
-
-    async def aclose(self):
-        pass
-
-provider = ProviderPlugin("noisy", lambda settings: Noisy())
-"""
-
 
 @on_wires("S-b08", *ALL)
 async def test_noise_on_stdout(wire: str, start: Starter) -> None:
     """A provider of somebody else's that writes to standard output in every way; each line is read by our rules."""
-    information = start.home / "plugins" / "noisy-1.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[agentwire.providers]\nnoisy = noisy_plugin:provider\n")
-    noise = "\n".join(f"    {statement}" for statement in CASES["S-b08"]["input"]["python"])
-    (start.home / "plugins" / "noisy_plugin.py").write_text(NOISY.format(noise=noise))
+    environ = noisy_plugin.install(start.home, CASES["S-b08"]["input"]["python"])
     arguments = ("serve", "--codec", wire, "--provider", "noisy", "--workspace", str(start.workspace))
-    peer = await start.run(wire, *arguments, environ={"PYTHONPATH": str(start.home / "plugins")})
-    assert said(await peer.turn()) == "through the noise"
+    peer = await start.run(wire, *arguments, environ=environ)
+    assert said(await peer.turn()) == noisy_plugin.SAYS
     await start.close(peer)
     for word in ("loading model", "raw bytes", "careful", "from child"):
         assert word in peer.errors

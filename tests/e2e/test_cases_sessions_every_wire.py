@@ -5,17 +5,16 @@ A Jan run resumes a stored session by its command line, which is that of ``agent
 
 from __future__ import annotations
 
-import base64
 import json
-from pathlib import Path
 
 import pytest
 from case_table import on_wires
 from every_wire import DROP_IN, RUN, Peer, Starter, Talk, last_turn, said, start
 from support.cases import CASES, replies
+from support.journals import damage
 from support.model_service import ModelService, wait_for
 from support.patterns import matches
-from support.replies import Gate, JsonObject, Reply, ToolCall
+from support.replies import Gate, Reply, ToolCall
 
 from agentwire.commands import Done, ForkSession, SessionState
 from agentwire.events import CallReady, CallRunning, TextDelta, TurnFinished
@@ -78,18 +77,6 @@ async def test_resume_after_a_crash_in_a_call(wire: str, start: Starter, model: 
     assert start.journal(peer.session).read_text().count('"turn_finished"') == 2, (
         "the turn that was cut short has an end"
     )
-
-
-def damage(path: Path, mutation: JsonObject) -> None:
-    """Do to the journal what the case says; a record is its line."""
-    content = path.read_bytes()
-    if mutation["op"] == "cut_tail_bytes":
-        content = content[: -mutation["n"]]
-    elif mutation["op"] == "cut_tail_inside_utf8_char":
-        content = content[: content.rindex("\U0001f600".encode()) + 2]
-    else:
-        content += base64.b64decode(mutation["base64"])
-    path.write_bytes(content)
 
 
 @on_wires("S-d02", "levpro")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import trio
+from support import noisy_plugin
 from support.agent_process import gone
 from support.cases import case, expect_each, lines, replies, stdin
 from support.launcher import Launcher
@@ -107,49 +108,17 @@ async def test_batches_and_bare_values(case: JsonObject, launch: Launcher) -> No
     await agent.fence()
 
 
-NOISY = """
-import logging, os, subprocess, sys, warnings
-from agentwire.provider.contract import Completion, ProviderPlugin
-from agentwire.events import TextDelta
-
-def noise():
-{noise}
-
-noise()
-
-class Noisy:
-    name, model, thinking, effort_levels = "noisy", "noisy", False, ()
-
-    async def complete(self, request, emit):
-        noise()
-        emit(TextDelta("through the noise"))
-        noise()
-        return Completion(text="through the noise")
-
-    async def aclose(self):
-        pass
-
-provider = ProviderPlugin("noisy", lambda settings: Noisy())
-"""
-
-
 @case("S-b08")
 async def test_noise_on_stdout(case: JsonObject, launch: Launcher) -> None:
     """A provider plugin, installed as any third party's, whose body and calls write to stdout in every way."""
-    plugins = launch.home / "plugins"
-    information = plugins / "noisy-1.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[agentwire.providers]\nnoisy = noisy_plugin:provider\n")
-    noise = "\n".join(f"    {statement}" for statement in case["input"]["python"])
-    (plugins / "noisy_plugin.py").write_text(NOISY.format(noise=noise))
+    environ = noisy_plugin.install(launch.home, case["input"]["python"])
     arguments = ("serve", "--codec", "aionrs", "--provider", "noisy", "--workspace", str(launch.workspace))
-    agent = await launch.spawn(*arguments, environ={"PYTHONPATH": str(plugins)})
+    agent = await launch.spawn(*arguments, environ=environ)
     await agent.expect("ready")
     await agent.message("m1")
     events = await agent.turn("m1")
     assert kinds(events) == ["stream_start", "text_delta", "stream_end"]
-    assert said(events) == "through the noise"
+    assert said(events) == noisy_plugin.SAYS
     await agent.fence()
     await launch.close(agent)
     for text in ("loading model", "raw bytes", "careful", "from child"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 
 import pytest
 from support.agent_process import AgentProcess
 from support.cases import case, play, replies
+from support.journals import damage, journal
 from support.launcher import Launcher
 from support.model_service import ModelService
 from support.patterns import find, said
@@ -25,12 +25,6 @@ def store(launch: Launcher, session: str) -> dict[Path, bytes]:
     """The files of one session."""
     files = (path for path in (launch.data / "sessions").rglob(f"*{session}*") if path.is_file())
     return {path: path.read_bytes() for path in files}
-
-
-def journal(launch: Launcher, session: str) -> Path:
-    """The session's journal: the file that has content."""
-    (path,) = (path for path, content in store(launch, session).items() if content)
-    return path
 
 
 @case("S-d01")
@@ -59,18 +53,6 @@ async def test_resume_after_a_crash_in_a_call(
         assert all(block["is_error"] for block in request.result_blocks if block["tool_use_id"] == "t1")
 
 
-def damage(path: Path, mutation: JsonObject) -> None:
-    """Do to the journal what the case says; a record is its line."""
-    content = path.read_bytes()
-    if mutation["op"] == "cut_tail_bytes":
-        content = content[: -mutation["n"]]
-    elif mutation["op"] == "cut_tail_inside_utf8_char":
-        content = content[: content.rindex("\U0001f600".encode()) + 2]
-    else:
-        content += base64.b64decode(mutation["base64"])
-    path.write_bytes(content)
-
-
 @case("S-d02")
 @pytest.mark.parametrize("op", ["cut_tail_bytes", "cut_tail_inside_utf8_char", "append_bytes"])
 async def test_a_torn_last_record(op: str, case: JsonObject, launch: Launcher, model: ModelService) -> None:
@@ -83,13 +65,13 @@ async def test_a_torn_last_record(op: str, case: JsonObject, launch: Launcher, m
     for number, asked in enumerate(given["turns"]):
         await turn(agent, f"m{number}", asked["user"])
     await launch.close(agent)
-    damage(journal(launch, "torn"), mutation)
+    damage(journal(launch.data, "torn"), mutation)
 
     agent = await launch("--resume", "torn")
     await turn(agent, "m3", "three")
     await launch.close(agent)
     assert find(agent.events, "info") or "torn" in agent.errors or "incomplete" in agent.errors
-    for line in journal(launch, "torn").read_bytes().splitlines():
+    for line in journal(launch.data, "torn").read_bytes().splitlines():
         json.loads(line)
 
     agent = await launch("--resume", "torn")
@@ -143,7 +125,7 @@ async def test_a_fork_is_a_session_of_its_own(case: JsonObject, launch: Launcher
     await turn(agent, "m3", "three")
     await launch.close(agent)
     assert {path: path.read_bytes() for path in before} == before
-    header = json.loads(journal(launch, fork).read_bytes().splitlines()[0])
+    header = json.loads(journal(launch.data, fork).read_bytes().splitlines()[0])
     assert fork in json.dumps(header)
 
     agent = await launch("--resume", "latest")

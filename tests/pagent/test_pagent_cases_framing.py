@@ -14,6 +14,7 @@ import pytest
 import trio
 from pagentcases import COMMANDS, both, classic, commands, say, still_there, translated, v4
 from pagentserved import PagentLauncher, text
+from support import noisy_plugin
 from support.cases import case, lines, replies, stdin
 from support.model_service import ModelService, wait_for
 from support.patterns import find
@@ -141,45 +142,13 @@ async def test_batches_and_bare_values(
     assert agent.words[1:] == ["skip non-object command"] * 5 + ["unknown command: 5"]
 
 
-NOISY = """
-import logging, os, subprocess, sys, warnings
-from agentwire.provider.contract import Completion, ProviderPlugin
-from agentwire.events import TextDelta
-
-def noise():
-{noise}
-
-noise()
-
-class Noisy:
-    name, model, thinking, effort_levels = "noisy", "noisy", False, ()
-
-    async def complete(self, request, emit):
-        noise()
-        emit(TextDelta("through the noise"))
-        noise()
-        return Completion(text="through the noise")
-
-    async def aclose(self):
-        pass
-
-provider = ProviderPlugin("noisy", lambda settings: Noisy())
-"""
-
-
 @case("S-b08")
 @classic
 async def test_noise_on_stdout(case: JsonObject, codec: str, serve: PagentLauncher) -> None:
-    plugins = serve.home / "plugins"
-    information = plugins / "noisy-1.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[agentwire.providers]\nnoisy = noisy_plugin:provider\n")
-    noise = "\n".join(f"    {statement}" for statement in case["input"]["python"])
-    (plugins / "noisy_plugin.py").write_text(NOISY.format(noise=noise))
+    environ = noisy_plugin.install(serve.home, case["input"]["python"])
     arguments = ("serve", "--codec", codec, "--provider", "noisy", "--workspace", str(serve.workspace))
-    agent = await serve.spawn(*arguments, environ={"PYTHONPATH": str(plugins)})
-    assert text(await say(agent)) == "through the noise"
+    agent = await serve.spawn(*arguments, environ=environ)
+    assert text(await say(agent)) == noisy_plugin.SAYS
     await serve.close(agent)
     for said in ("loading model", "raw bytes", "careful", "from child"):
         assert said in agent.errors

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-from pathlib import Path
-
 import pytest
 from pagentcases import both, say
 from pagentserved import PagentLauncher, names, text
 from support.cases import case, replies
+from support.journals import damage, journal
 from support.model_service import ModelService
 from support.patterns import find
 from support.replies import JsonObject
 
 pytestmark = pytest.mark.slow
-
-
-def journal(serve: PagentLauncher, session: str) -> Path:
-    """The file that has the session's content."""
-    (path,) = (path for path in (serve.data / "sessions").rglob(f"*{session}*") if path.read_bytes())
-    return path
 
 
 @case("S-d01")
@@ -46,18 +38,6 @@ async def test_resume_after_a_crash_in_a_call(
     assert [said.strip() for said in model.requests[1].texts("user")] == ["go", "continue"]
 
 
-def damage(path: Path, mutation: JsonObject) -> None:
-    """Do to the journal what the case says."""
-    content = path.read_bytes()
-    if mutation["op"] == "cut_tail_bytes":
-        content = content[: -mutation["n"]]
-    elif mutation["op"] == "cut_tail_inside_utf8_char":
-        content = content[: content.rindex("\U0001f600".encode()) + 2]
-    else:
-        content += base64.b64decode(mutation["base64"])
-    path.write_bytes(content)
-
-
 @case("S-d02")
 @pytest.mark.parametrize("op", ["cut_tail_bytes", "cut_tail_inside_utf8_char", "append_bytes"])
 async def test_a_torn_last_record(op: str, case: JsonObject, serve: PagentLauncher, model: ModelService) -> None:
@@ -71,7 +51,7 @@ async def test_a_torn_last_record(op: str, case: JsonObject, serve: PagentLaunch
     for turn in given["turns"]:
         await say(agent, turn["user"])
     await serve.close(agent)
-    damage(journal(serve, "torn"), mutation)
+    damage(journal(serve.data, "torn"), mutation)
     for words in ("three", "four"):
         agent = await serve("--resume", "torn")
         replay = await agent.expect("HistoryReplay")
@@ -95,7 +75,7 @@ async def test_two_processes_and_one_session(
     model.script("1", "2")
     first = await serve("--session-id", "s1", codec=codec)
     await say(first, "one")
-    before = journal(serve, "s1").read_bytes()
+    before = journal(serve.data, "s1").read_bytes()
     arguments = [codec if argument == "aionrs" else argument for argument in serve.serve()]
     second = await serve.spawn(*arguments, "--resume", "s1", expected=(1,))
     assert await second.wait_exit(within=2) == 1
@@ -108,7 +88,7 @@ async def test_two_processes_and_one_session(
         assert "in use" in error["message"]
         await say(third, "mine")
         assert model.requests[-1].texts("user") == ["mine"]
-    assert journal(serve, "s1").read_bytes() == before
+    assert journal(serve.data, "s1").read_bytes() == before
 
 
 @case("S-d04")
@@ -119,14 +99,14 @@ async def test_a_fork_is_a_session_of_its_own(case: JsonObject, serve: PagentLau
     await say(agent, "one")
     await say(agent, "two")
     await serve.close(agent)
-    before = journal(serve, "p1").read_bytes()
+    before = journal(serve.data, "p1").read_bytes()
     agent = await serve("--resume", "p1", "--fork-session")
     replay = await agent.expect("HistoryReplay")
     fork = replay["thread_id"]
     assert fork == find(agent.events, "CurrentThread")[0]["thread_id"] != "p1"
     assert [item["text"] for item in replay["messages"]] == ["one", "1", "two", "2"]
     await say(agent, "three")
-    assert journal(serve, "p1").read_bytes() == before
+    assert journal(serve.data, "p1").read_bytes() == before
     await agent.send({"cmd": "resume", "thread_id": "p1"})
     replay = await agent.expect("HistoryReplay", thread_id="p1")
     assert [item["text"] for item in replay["messages"]] == ["one", "1", "two", "2"]
