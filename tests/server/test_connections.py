@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
+from support.stage import SocketTransport
 from support.world import Reply, World
 
 from agentwire import load_codec
@@ -16,30 +17,6 @@ from agentwire.policy import Policy
 from agentwire.server.connection import Connection
 
 CODEC = load_codec("aionrs")
-
-
-class SocketTransport:
-    """One end of a socket pair."""
-
-    def __init__(self, end: socket.socket) -> None:
-        end.setblocking(False)
-        self.end = end
-
-    async def receive(self) -> bytes:
-        await trio.lowlevel.wait_readable(self.end)
-        return self.end.recv(65536)
-
-    def send_now(self, data) -> int:
-        try:
-            return self.end.send(data)
-        except BlockingIOError:
-            return 0
-
-    async def wait_writable(self) -> None:
-        await trio.lowlevel.wait_writable(self.end)
-
-    def close(self) -> None:
-        self.end.close()
 
 
 class Host:
