@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from agentwire.allowing import allow_list
 from agentwire.events import Category, Mode
 from agentwire.policy import Policy
 
@@ -66,13 +67,16 @@ class Approvals:
     """The permissions of one session."""
 
     # A process may hold very many sessions at rest; an empty dict is a fraction of an empty set.
-    __slots__ = ("_open", "_past", "absent", "allow", "always_categories", "always_tools", "confine", "mode", "policy")
+    __slots__ = (
+        "_open", "_past", "_rules", "absent", "allow", "always_categories", "always_tools", "confine", "mode", "policy",
+    )  # fmt: skip
 
     def __init__(self, policy: Policy, *, mode: Mode = "default", allow: frozenset[str] = frozenset(),
                  confine: bool = False) -> None:  # fmt: skip
         self.policy = policy
         self.mode: Mode = mode
-        self.allow = allow | policy.free_tools if policy.free_tools else allow
+        self._rules = allow_list(allow)
+        self.allow = self._rules.names | policy.free_tools if policy.free_tools else self._rules.names
         """Tool names and categories that need no question."""
         self.confine = confine
         """Refuse whatever leaves the workspace, in every mode."""
@@ -92,8 +96,12 @@ class Approvals:
         outside: bool = False,
         also: frozenset[str] = frozenset(),
         gate: Gate = "judged",
+        command: Callable[[], str] | None = None,
     ) -> Verdict:
-        """Whether a call is free, is asked about or refused. ``outside``: a path of it leaves the workspace."""
+        """Whether a call is free, is asked about or refused. ``outside``: a path of it leaves the workspace.
+
+        ``command`` gives the command line that would be run; it is asked only where a rule is about commands.
+        """
         if outside and self.confine:
             return "refuse"
         if gate == "always":
@@ -108,6 +116,8 @@ class Approvals:
             if name in self.always_tools or category in self.always_categories:
                 return "free"
             if category in self.policy.free or category in FREED_BY_MODE[self.mode]:
+                return "free"
+            if command is not None and name in self._rules.commands and self._rules.frees(name, command()):
                 return "free"
         return self._ask_or_refuse()
 

@@ -21,6 +21,8 @@ class Figure(Struct, kw_only=True):
     goal: float
     sense: Literal["at most", "at least"] = "at most"
     unit: str = "x"
+    beside: str = ""
+    """Another ratio of the same run, for information: no goal is set for it."""
     notes: list[str] = []
     """Absolute numbers and parts of the figure, shown on demand: true for this machine and this run only."""
     benchmark: str = ""
@@ -43,10 +45,11 @@ class Figure(Struct, kw_only=True):
             f"{number(found.low)} .. {number(found.high)}",
             f"{sign} {number(self.goal)} {self.unit}",
             "yes" if self.met else "NO",
+            self.beside,
         )
 
 
-HEAD = ("what", "reference", "measured", "quartiles", "goal", "met?")
+HEAD = ("what", "reference", "measured", "quartiles", "goal", "met?", "for information")
 
 
 def number(value: float) -> str:

@@ -77,7 +77,13 @@ changes = st.builds(
 images = st.builds(bus.Image, st.sampled_from(("image/png", "image/jpeg")), st.sampled_from(("", "aGk=")), texts)
 diffs = st.builds(bus.Diff, texts, texts, st.just(UNSET) | texts, st.just(UNSET) | texts)
 displays = st.just(UNSET) | st.builds(bus.Text, texts) | diffs | images
-parts = st.builds(bus.Text, texts) | images | st.builds(bus.File, texts)
+extras = st.just(UNSET) | st.dictionaries(names, json_values, min_size=1, max_size=2)
+parts = (
+    st.builds(bus.Text, texts, extras)
+    | st.builds(bus.Image, st.just("image/png"), st.just("aGk="), extra=extras)
+    | images
+    | st.builds(bus.File, texts)
+)
 categories = st.sampled_from(("info", "edit", "exec", "mcp"))
 host_tools = st.builds(
     bus.HostTool,
@@ -108,7 +114,16 @@ turn_asides: st.SearchStrategy[Event] = st.one_of(
     st.builds(bus.UserJoined, texts, texts, st.just([]) | st.lists(images, min_size=1, max_size=1)),
     st.just(bus.Parked()),
     st.builds(bus.RetryScheduled, st.integers(1, 9), st.integers(1, 9), st.integers(0, 10**6), texts, st.booleans()),
-    st.builds(bus.RequestSent, names, names, texts, st.just("0" * 64), counts, st.just("1" * 64)),
+    st.builds(
+        bus.RequestSent,
+        names,
+        names,
+        texts,
+        st.just("0" * 64),
+        counts,
+        st.just("1" * 64),
+        st.lists(st.builds(bus.SentImage, st.just("2" * 64), st.just("image/png"), counts, texts), max_size=2),
+    ),
     st.builds(bus.CompactionStarted, texts),
     st.builds(bus.CompactionFinished, texts, texts, counts, st.just(UNSET) | counts),
     st.builds(bus.CompactionFailed, texts, texts),
@@ -350,7 +365,7 @@ def complete_log() -> list[Record]:
     for event in (
         bus.TurnStarted("turn-1", "m1", [bus.Text("hi")], "main", "me"),
         bus.StepStarted(0, 8),
-        bus.RequestSent("script", "m", "chat", "0" * 64, 10, "1" * 64),
+        bus.RequestSent("script", "m", "chat", "0" * 64, 10, "1" * 64, [bus.SentImage("2" * 64, "image/png", 2, "c0")]),
         bus.RetryScheduled(1, 2, 1000, "reset", stream=True),
         bus.RetryScheduled(1, 3, 2500, "503", stream=False),
         bus.ReasoningDelta("hmm", "x"),

@@ -161,8 +161,20 @@ class CallBatch:
         if hidden and gate != "always" and approvals.mode != "yolo":
             # The yes to the call that spawned this subagent covers what stays inside the workspace.
             return "refuse" if call.outside else "free"
-        verdict = approvals.judge(call.ref.name, call.category, outside=call.outside, also=turn.approved, gate=gate)
+        verdict = approvals.judge(
+            call.ref.name,
+            call.category,
+            outside=call.outside,
+            also=turn.approved,
+            gate=gate,
+            command=partial(self._command, call),
+        )
         return "refuse" if hidden and verdict == "ask" else verdict
+
+    @staticmethod
+    def _command(call: PlannedCall) -> str:
+        """The command line that would be run; ``""``: it runs none."""
+        return ask_tool(call.tool, call.tool.command, "", call.arguments) if call.tool else ""
 
     def _why_refused(self, call: PlannedCall) -> str:
         if call.outside:
@@ -182,7 +194,7 @@ class CallBatch:
                 name=call.ref.name,
                 category=call.category,
                 path=call.path,
-                command=scrub(ask_tool(tool, tool.command, "", call.arguments)) if tool else "",
+                command=scrub(self._command(call)),
                 diff=preview if preview is not None else UNSET,
                 prompt_kind=PROMPT_KINDS[call.category, call.outside],  # type: ignore[arg-type]
                 offers_always=not call.outside and covers in (("tool",) if gate == "always" else ("tool", "category")),

@@ -37,7 +37,13 @@ def parse_option(text: str, flag: str = "--provider-option") -> tuple[str, Any]:
 @click.option("--session-id", help="Id of the new session; it must not exist.")
 @click.option("--resume", help="Id of a stored session to go on with, or `latest` for this workspace's newest.")
 @click.option("--fork-session", is_flag=True, help="With --resume: go on in a copy under a new id.")
-@click.option("--allow", multiple=True, help="Tool or category that needs no approval (repeatable).")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="RULE",
+    help="What needs no approval (repeatable): a tool; a category (info, edit, exec, mcp); or a command by its "
+    "beginning, as in 'ExecCommand(git status)'.",
+)
 @click.option(
     "--confine",
     is_flag=True,
@@ -58,7 +64,7 @@ def parse_option(text: str, flag: str = "--provider-option") -> tuple[str, Any]:
 )
 @click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the codec (repeatable).")
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
-@click.option("--record", default="", metavar="FILE", help="Record the wire, both directions; see `agentwire replay`.")
+@click.option("--record", default="", metavar="FILE", help="Record the wire, and what model and tools gave.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

@@ -49,7 +49,7 @@ class Checker(Protocol):
 
 def decoded(decoder: LineDecoder[T], line: bytes | LineFault, section: str) -> T | Violation:
     """A line as ``decoder`` reads it, or what is wrong with it; ``section`` is where its shape is described."""
-    if isinstance(line, LineFault):
+    if type(line) is LineFault:
         return Violation(line.message, section)
     try:
         read: T = decoder.decode(line)

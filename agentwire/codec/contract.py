@@ -10,7 +10,8 @@ A third party registers a :class:`Codec` under the entry point group ``agentwire
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
@@ -116,6 +117,32 @@ class HostSide(Protocol):
         ...
 
 
+class Driver(HostSide, Protocol):
+    """A host side for a live agent: it knows what the original of a wire wants of its host beyond the wire's words.
+
+    It may hold a command back until the agent can take it, say something by itself, and have the agent started
+    again. Recordings are read with a plain host side: what was not held back then must not be now.
+    """
+
+    def begin(self, argv: Sequence[str]) -> list[str]:
+        """The agent is about to be started, for the first time or again. The command to run, given the one that a
+        person asked for."""
+        ...
+
+    def ready(self) -> bool | Refusal:
+        """Whether commands may be sent; False: the agent has not said yet. A refusal: it cannot be driven."""
+        ...
+
+    def due(self, out: bytearray) -> list[Heard | Answered]:
+        """Append the lines that must be written now, before any command. What is known without hearing it."""
+        ...
+
+    def resumable(self) -> bool:
+        """Whether the end of the process is no more than the end of the turn that was stopped: asked before the end,
+        whether it may be brought about; after it, whether the agent may be started again."""
+        ...
+
+
 class Codec(Struct, frozen=True):
     """One wire. What an entry point in the group ``agentwire.codecs`` names."""
 
@@ -153,3 +180,15 @@ class Codec(Struct, frozen=True):
     """Makes what checks the wire's rules, shape and order, line by line."""
     requirements: Callable[[], Kit] | None = None
     """What the wire asks of agents and hosts, with plays that prove it, for ``agentwire check``."""
+    driver: Callable[[], Driver] | None = None
+    """Makes the host side of a live agent. None: a plain one will do."""
+    ready_within: float = 60.0
+    """Seconds that a starting agent may take until it is ready, where its host does not say otherwise."""
+    environment: Mapping[str, str | None] = MappingProxyType({})
+    """Environment variables that a host sees to when it starts an agent: one with a value is set if it is not; one
+    with None is not handed down from the host's own environment, for the agent would take it for a choice."""
+    resuming: Callable[[Sequence[str], str], list[str]] | None = None
+    """Where one process is one session and the wire has no word for taking up a stored one: the command line that has
+    the agent do it, given the one for a new session and the stored one's id."""
+    fences: bool = False
+    """Commands may stay without an answer on this wire; a ping after one tells that it was read."""

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Struct
 
 from agentwire.codec.heard import Heard
 from agentwire.commands import JsonId
-from agentwire.events import ALL_EVENTS, Event
+from agentwire.events import ALL_EVENTS, Event, TurnFinished
 from agentwire.log.record import Record
 
 Verdict = Literal["exact", "narrowed", "moved", "absent", "invented"]
@@ -38,6 +38,15 @@ class Story(Protocol):
 
     def advance(self, record: Record) -> None:
         """Learn from a record, after its fate was decided."""
+        ...
+
+
+@runtime_checkable
+class LongStory(Story, Protocol):
+    """A story that can be told in pieces, so that a log need not be held whole."""
+
+    def go_on(self, records: Sequence[Record]) -> None:
+        """Learn beforehand from the next records, which follow those told so far; no turn is under way before them."""
         ...
 
 
@@ -154,9 +163,13 @@ class Fidelity:
         story = self._story(records)
         lost: Counter[Declaration] = Counter()
         for record in records:
-            lost.update(self._lost(record, story))
+            lost.update(self._lost(record, self._find(record, story), story))
             story.advance(record)
         return lost
+
+    def tally(self) -> Tally:
+        """An account of one log that is given to it piece by piece."""
+        return Tally(self)
 
     def declarations(self) -> Iterator[Declaration]:
         """The whole table, in the order of the bus."""
@@ -202,9 +215,8 @@ class Fidelity:
                 return row
         raise LookupError(f"no row for {tag(type(record.event))}")
 
-    def _lost(self, record: Record, story: Story) -> Iterator[Declaration]:
+    def _lost(self, record: Record, row: Row | None, story: Story) -> Iterator[Declaration]:
         event = record.event
-        row = self._find(record, story)
         if row is None:
             hides = next(name for name in self._hidden if self._conditions[name](record, story))
             yield Declaration(tag(type(event)), "", "absent", self._hidden[hides], hides)
@@ -214,6 +226,56 @@ class Fidelity:
         for name, rule in row.fields.items():
             if rule.verdict != "exact" and _arrives(rule, type(event), name, event, story) != getattr(event, name):
                 yield Declaration(tag(type(event)), name, rule.verdict, rule.note, row.when)
+
+
+class Tally:
+    """What becomes of one log on a wire, counted: as :meth:`Fidelity.losses` and :meth:`Fidelity.surviving` say it.
+
+    It holds a turn at most, and what was said since the one before: what is said outside of turns may be told with the
+    next one that ends well. Of a wire whose :class:`Story` cannot be told in pieces it holds the log.
+    """
+
+    def __init__(self, fidelity: Fidelity) -> None:
+        self.lost: Counter[Declaration] = Counter()
+        self.told: Counter[str] = Counter()
+        """Events of the log, by tag."""
+        self.heard: Counter[str] = Counter()
+        """Events that a host side hears of it."""
+        self._fidelity = fidelity
+        self._story = fidelity._story([])
+        self._long = isinstance(self._story, LongStory)
+        self._piece: list[Record] = []
+        self._outside = False
+        """The piece holds something that was said outside of turns."""
+
+    def add(self, record: Record) -> None:
+        """Take the next record."""
+        self._piece.append(record)
+        self._outside = self._outside or not record.turn
+        event = record.event
+        ends = isinstance(event, TurnFinished) and not record.origin
+        if ends and self._long and (event.outcome in ("completed", "limit") or not self._outside):  # type: ignore[union-attr]
+            self._count()
+
+    def close(self) -> None:
+        """The log is over: count what was held."""
+        if self._piece:
+            self._count()
+
+    def _count(self) -> None:
+        piece, self._piece, self._outside = self._piece, [], False
+        fidelity, story = self._fidelity, self._story
+        if self._long:
+            story.go_on(piece)  # type: ignore[attr-defined]  # it was asked whether it can
+        else:
+            story = fidelity._story(piece)
+        for record in piece:
+            event, row = record.event, fidelity._find(record, story)
+            self.told[tag(type(event))] += 1
+            self.lost.update(fidelity._lost(record, row, story))
+            if row is not None:
+                self.heard.update(tag(type(arrived)) for arrived in _arriving(row, event, story))
+            story.advance(record)
 
 
 def matrix_table(codecs: Mapping[str, Fidelity]) -> str:

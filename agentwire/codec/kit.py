@@ -49,6 +49,18 @@ class Absent(Struct, frozen=True):
     """In a pattern, as the value of a key: there is no such key."""
 
 
+class Holds(Struct, frozen=True):
+    """In a pattern: a list that has, among others, an item for each of these patterns."""
+
+    items: tuple[Any, ...]
+
+
+class Joined(Struct, frozen=True):
+    """In a line or a pattern: one text made of texts and of what was remembered."""
+
+    parts: tuple[str | Given, ...]
+
+
 ANY: Final = Bind()
 """Any value; the key must be there."""
 
@@ -83,6 +95,10 @@ def _matches(pattern: Any, value: Any, given: dict[str, Any]) -> bool:
             return any(matches(choice, value, given) for choice in choices)
         case Has(text):
             return isinstance(value, str) and text in value
+        case Joined():
+            return _same(filled(pattern, given), value)
+        case Holds(items):
+            return isinstance(value, list) and all(any(_matches(item, one, given) for one in value) for item in items)
         case dict():
             return isinstance(value, dict) and all(_key(key, part, value, given) for key, part in pattern.items())
         case list():
@@ -109,6 +125,8 @@ def filled(line: Any, given: Mapping[str, Any]) -> Any:
     match line:
         case Given(name):
             return given[name]
+        case Joined(parts):
+            return "".join(str(filled(part, given)) for part in parts)
         case dict():
             return {key: filled(part, given) for key, part in line.items()}
         case list():
@@ -121,8 +139,40 @@ def filled(line: Any, given: Mapping[str, Any]) -> Any:
 HELLO: Final = "Say hello, and nothing else."
 RUN: Final = "Run the command `echo agentwire-check` in your shell, once, then say done."
 """Makes a model call a tool that needs an approval."""
+RUN_AGAIN: Final = "Run the command `echo agentwire-again` in your shell, once, then say done."
+"""The like, in a later turn."""
+RUN_LONG: Final = "Run the command `sleep 300` in your shell, once, then say done."
+"""Makes a model call a tool that lasts."""
+RUN_MUCH: Final = "Run the command `seq 1000` in your shell, once, then say done."
+"""Makes a model call a tool with a long output."""
+RUN_TWO: Final = (
+    "Run the commands `echo agentwire-one` and `echo agentwire-two` in your shell, "
+    "as two calls of one reply, then say done."
+)
+"""Makes a model call a tool twice in one step."""
+USE: Final = "Call the tool {tool} once with the text agentwire, then say done."
+"""Makes a model call a tool that the play brought along; to be formatted with its name."""
+EDIT: Final = Joined((
+    "Read the file ", Given("directory"), "/agentwire.txt, then replace the word one in it by two with your edit tool, "
+    "then say done.",
+))  # fmt: skip
+"""Makes a model change a file that is there."""
+STEER: Final = "Stop counting, say done."
+"""Said to a turn that is under way."""
 COUNT: Final = "Count from 1 to 2000 in words, one number a line, and say nothing else."
 """Makes a turn that lasts."""
+
+# --- what the kit brings along: known in every play by these names ---
+
+DIRECTORY: Final = Given("directory")
+"""A directory of the run's own; ``agentwire.txt`` in it says "one"."""
+TOOL_SERVER: Final = Given("tool_server")
+"""Path of a program that is an MCP server over standard input and output, with the one tool :data:`TOOL`."""
+PYTHON: Final = Given("python")
+"""Path of the interpreter that runs it."""
+TOOL: Final = "agentwire_probe"
+UNIQUE: Final = Given("unique")
+"""A text that is another one in every run."""
 
 # --- steps ---
 
@@ -140,6 +190,8 @@ class Say(Struct, frozen=True):
     """Bytes of an unknown key that make the line long."""
     times: int = 1
     """That many of the same line, in one write."""
+    task: bool = False
+    """It is the user input of a run; not written where the agent was given it on its command line."""
 
 
 class Await(Struct, frozen=True):
@@ -153,8 +205,10 @@ class Await(Struct, frozen=True):
     unless: Any = None
     """A line that ends the play instead: what is to be proved cannot be seen in this program."""
     absent: str = ""
-    """Why it then cannot be seen; with it and no such line, waiting in vain means the same."""
+    """Why it then cannot be seen; with it, waiting in vain means the same, while the other side lives."""
     times: int = 1
+    spare: str = ""
+    """Nothing has to come if something is remembered under this name."""
 
 
 class EndInput(Struct, frozen=True):
@@ -197,6 +251,20 @@ class AwaitEnd(Struct, frozen=True):
 
     status: int | None = None
     """The exit status that a process must have."""
+    fails: bool = False
+    """Any but 0."""
+
+
+class Terminate(Struct, frozen=True):
+    """Ask an agent's process to end, by a signal; its input stays open."""
+
+
+class Again(Struct, frozen=True):
+    """Have an agent end, then start its command anew with these words added."""
+
+    arguments: tuple[str | Given | Joined, ...] = ()
+    killed: bool = False
+    """It is not asked to end: it is killed."""
 
 
 class Unseen(Struct, frozen=True):
@@ -205,7 +273,21 @@ class Unseen(Struct, frozen=True):
     why: str
 
 
-Step = Say | Await | EndInput | HangUp | StopReading | ReadOn | Let | Rest | Grumble | AwaitEnd | Unseen
+Step = (
+    Say
+    | Await
+    | EndInput
+    | HangUp
+    | StopReading
+    | ReadOn
+    | Let
+    | Rest
+    | Grumble
+    | AwaitEnd
+    | Terminate
+    | Again
+    | Unseen
+)
 
 
 class Reply(Struct, frozen=True):
@@ -225,6 +307,8 @@ class Play(Struct, frozen=True):
     replies: tuple[Reply, ...] = ()
     orderly: bool = True
     """The scripted side keeps to the protocol, so that the other's lines can be held to all of its rules."""
+    arguments: tuple[str | Given | Joined, ...] = ()
+    """Words that are added to the command of an agent."""
 
 
 # --- what happened ---
@@ -254,6 +338,8 @@ class Transcript(Struct):
     stays: bool = False
     """It is a host that is not expected to end by itself."""
     given: dict[str, Any] = {}
+    arguments: list[str] = []
+    """Words that a host added to the command of its agent."""
     carriage_returns: bool = False
     """The program under test ended lines with them."""
     unfinished: bool = False
@@ -265,8 +351,8 @@ class Transcript(Struct):
         return [said.value for said in self.lines if said.who == who]
 
 
-Check = Callable[[Transcript], str]
-"""Says what is wrong with a run that came off; empty: nothing."""
+Check = Callable[[Transcript], str | Unseen]
+"""Says what is wrong with a run that came off, or why it does not show; empty: nothing is wrong."""
 
 
 class Requirement(Struct, frozen=True):
@@ -297,6 +383,8 @@ class Line(Struct, frozen=True):
     answer: Any = None
     """Pattern of the answer; None: it is ignored without one."""
     level: Severity = "must"
+    pad: int = 0
+    """Bytes of an unknown key that make it long."""
 
 
 class AgentBasics(Struct, frozen=True):
@@ -321,6 +409,14 @@ class AgentBasics(Struct, frozen=True):
     """What a host says last, where something has to be said for a process to come to its end."""
 
 
+class Questions(Struct, frozen=True):
+    """Several questions at once: how they are put, what each answer looks like, and what follows all answers."""
+
+    ask: tuple[Say, ...]
+    answer: Any
+    after: tuple[Say, ...] = ()
+
+
 class HostBasics(Struct, frozen=True):
     """How an agent of the wire converses: what every host's fault matrix is made of."""
 
@@ -342,6 +438,12 @@ class HostBasics(Struct, frozen=True):
     errors: str = ""
     """Section on errors."""
     replies: tuple[Reply, ...] = ()
+    leaves: tuple[Step, ...] = ()
+    """How an agent goes that ends by itself when its turn is over."""
+    ask_many: Callable[[int], Questions] | None = None
+    """Asks for that many approvals at once, where an agent may."""
+    quiet: str = ""
+    """Why it may not, so that a host never says enough to fill a pipe."""
 
 
 class Kit(Struct, frozen=True):
@@ -351,3 +453,9 @@ class Kit(Struct, frozen=True):
     host: HostBasics | None = None
     requirements: Sequence[Requirement] = ()
     """Beside the fault matrices that the basics make."""
+    serve: tuple[str, ...] = ()
+    """Words that ``agentwire serve`` is started with when our own agent is checked."""
+    our_words: Mapping[str, tuple[str, ...]] = {}
+    """How words that plays add to a command begin, and what ``agentwire serve`` has in the place of that."""
+    files: Mapping[str, Any] = {}
+    """Files of JSON that an agent's command may name: NAME in braces stands for the path."""

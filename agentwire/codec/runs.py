@@ -37,9 +37,13 @@ def runs(records: Sequence[Record]) -> Iterator[tuple[Record, list[str]]]:
     for record in records:
         event: Any = record.event
         found = type(event)
-        if found is kind and record.origin == origin and (not of_call or event.call_id == call_id):
-            texts.append(event.delta if of_call else event.text)
-            continue
+        if found is kind and record.origin == origin:
+            if not of_call:
+                texts.append(event.text)
+                continue
+            if event.call_id == call_id:
+                texts.append(event.delta)
+                continue
         if first is not None:
             yield first, texts
             first = kind = None

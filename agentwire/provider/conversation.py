@@ -10,6 +10,7 @@ import base64
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -72,7 +73,15 @@ def prompt_parts(parts: Sequence[Part]) -> list[Text | Image]:
         listed = "\n".join(["[Attached files]", *files])
         said = found.pop(last_text) if last_text >= 0 else Text("")
         text = f"{said.text.strip()}\n\n{listed}" if isinstance(said, Text) and said.text else listed
-        found.insert(last_text if last_text >= 0 else len(found), Text(text))
+        found.insert(last_text if last_text >= 0 else len(found), Text(text, said.extra))
+    return found
+
+
+def extra_of(part: Text | Image, *path: str) -> Any:
+    """What a host's content part said beside its text or image, by a path of keys; None if it did not."""
+    found: Any = part.extra
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
     return found
 
 
@@ -126,7 +135,7 @@ async def _loaded(part: Part) -> Part:
         data = await trio.to_thread.run_sync(_read, Path(part.path))
     except (OSError, ValueError) as error:
         return Text(f"[image {part.path} could not be read: {error}]")
-    return Image(part.mime_type, base64.b64encode(data).decode())
+    return Image(part.mime_type, base64.b64encode(data).decode(), extra=part.extra)
 
 
 def _read(path: Path) -> bytes:

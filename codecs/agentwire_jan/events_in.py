@@ -34,10 +34,10 @@ class TurnReader:
     def read(self, item: Struct) -> list[Told]:
         """One event of the wire: a struct of :mod:`agentwire_jan.wire`, or an ``Unknown`` made of it."""
         origin = ""
-        while isinstance(item, wire.Subagent):
+        while type(item) is wire.Subagent:
             origin = item.run_id
             item = _inner(item.event)
-        if isinstance(item, bus.Unknown):
+        if type(item) is bus.Unknown:
             return [(event, origin) for event in self.follower.hear(item, origin)]
         read = _READERS.get(item.__class__)
         return [] if read is None else [(event, origin) for event in read(self.follower, item, origin)]
@@ -123,6 +123,10 @@ def _provenance(item: wire.RequestProvenance) -> bus.RequestSent:
     return bus.RequestSent(
         _text(item.provider), item.model, facts.read_api(_text(item.api_type)), item.request_sha256, item.body_bytes,
         _text(item.tools_sha256),
+        [
+            bus.SentImage(image.sha256, image.mime_type, image.bytes, _text(image.tool_call_id))
+            for image in item.images or ()
+        ],
     )  # fmt: skip
 
 

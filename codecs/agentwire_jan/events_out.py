@@ -101,7 +101,7 @@ class Items:
             self.made(record)
         else:
             self.history.feed(record)
-        if isinstance(record.event, bus.TurnFinished) and not record.origin:
+        if type(record.event) is bus.TurnFinished and not record.origin:
             self.end()
 
     def end(self) -> None:
@@ -241,6 +241,11 @@ class Items:
                 request_sha256=event.request_sha256,
                 body_bytes=event.body_bytes,
                 tools_sha256=event.tools_sha256 or UNSET,
+                images=[
+                    wire.ProvenanceImage(image.sha256, image.mime_type, image.size, image.call_id or UNSET)
+                    for image in event.images
+                ]
+                or UNSET,
             ),
         )
 

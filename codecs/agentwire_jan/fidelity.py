@@ -212,7 +212,7 @@ def _rows(surface: Surface) -> Sequence[Row]:
         Row(bus.RequestSent, "narrowed", "`request_provenance`", {
             **_exact("provider", "model"),
             "api": narrowed("Chat Completions has no name", _api),
-            **_exact("request_sha256", "body_bytes", "tools_sha256"),
+            **_exact("request_sha256", "body_bytes", "tools_sha256", "images"),
         }, becomes=_heard),
         Row(bus.CompactionStarted, "narrowed", "`compaction`", {
             "reason": narrowed("one of three", _reason),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentwire.events import Image, Part, Text
+from msgspec import UnsetType
+
+from agentwire.events import File, Image, Part, Text
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
@@ -50,14 +52,30 @@ def _message(message: Message) -> dict[str, Any]:
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
     """A plain string where it will do."""
-    if len(parts) == 1 and isinstance(parts[0], Text):
-        return parts[0].text
-    return parts_to_wire(parts)
+    text = plain_text(parts)
+    return parts_to_wire(parts) if text is None else text
+
+
+def plain_text(parts: Sequence[Part]) -> str | None:
+    """The text that says all that the parts do; None: there is more to say, or nothing."""
+    if len(parts) != 1 or not isinstance(parts[0], Text) or not isinstance(parts[0].extra, UnsetType):
+        return None
+    return parts[0].text
 
 
 def _part(part: Part) -> dict[str, Any]:
+    if isinstance(part, File):
+        return {"type": "text", "text": part.path}
+    extra = {} if isinstance(part.extra, UnsetType) else dict(part.extra)
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    if isinstance(part, Image) and part.data:
-        return {"type": "image_url", "image_url": {"url": data_url(part)}}
-    return {"type": "text", "text": part.path}
+        return _with({"type": "text", "text": part.text}, extra)
+    if not part.data:
+        return {"type": "text", "text": part.path}
+    by_url = extra.pop("image_url", None)
+    url = _with({"url": data_url(part)}, by_url if isinstance(by_url, dict) else {})
+    return _with({"type": "image_url", "image_url": url}, extra)
+
+
+def _with(made: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """An object with what was said beside; nothing of its own is replaced."""
+    return {**made, **extra, **made} if extra else made

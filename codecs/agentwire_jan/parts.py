@@ -1,7 +1,8 @@
 """Content parts: checks in their order, with their texts (section 3.6).
 
 Sizes are worked out of the base64 text; nothing is decoded. What a part says beside its text or its image
-(``detail``, ``cache_control``) has no place on the bus.
+(``detail``, ``cache_control``) is kept as it came, up to a bound that the original does not have. The texts of a tool's
+result become one, and lose it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from agentwire.codec.jsontext import clip
 from agentwire.events import Image, Part, Text
@@ -19,6 +23,14 @@ Label = Literal["user", "tool_result"]
 
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9+/]*").fullmatch
 _KINDS: Final = "text, image_url"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+MAX_EXTRA: Final = 16 * 1024
+"""Most bytes of JSON that a part may say beside its text or its image: they are sent again with every request."""
+
+MAX_DEPTH: Final = 16
+"""How deep it may be nested."""
 
 
 class BadContent(ValueError):
@@ -56,7 +68,7 @@ class _Reader:
         text = part.get("text")
         if not isinstance(text, str):
             raise BadContent("a 'text' part needs a string 'text'")
-        return Text(text)
+        return Text(text, _extra(_beside(part, "type", "text")))
 
     def image(self, part: dict[str, Any]) -> Part:
         inner = part.get("image_url")
@@ -73,6 +85,10 @@ class _Reader:
         if self._bytes > CAPS.max_message_image_bytes:
             total = CAPS.max_message_image_bytes
             raise BadContent(f"images total {self._bytes} bytes decoded, over the {total} byte cap")
+        extra = _beside(part, "type", "image_url")
+        if by_url := _beside(inner, "url"):
+            extra["image_url"] = by_url
+        image.extra = _extra(extra)
         return image
 
 
@@ -80,6 +96,26 @@ _READERS: Final[dict[str, Callable[[_Reader, dict[str, Any]], Part]]] = {
     "text": _Reader.text,
     "image_url": _Reader.image,
 }
+
+
+def _beside(value: Any, *known: str) -> dict[str, Any]:
+    """What an object holds beside the keys that are known."""
+    return {name: found for name, found in value.items() if name not in known}
+
+
+def _extra(found: dict[str, Any]) -> dict[str, Any] | UnsetType:
+    if not found:
+        return UNSET
+    if _too_deep(found, MAX_DEPTH) or len(_encode(found)) > MAX_EXTRA:
+        raise BadContent(f"a content part says more than {MAX_EXTRA} bytes beside its text or image")
+    return found
+
+
+def _too_deep(value: Any, left: int) -> bool:
+    """Whether a value is nested deeper than ``left`` levels."""
+    if isinstance(value, dict):
+        return not left or any(_too_deep(inner, left - 1) for inner in value.values())
+    return isinstance(value, list) and (not left or any(_too_deep(inner, left - 1) for inner in value))
 
 
 def read_data_url(url: str) -> tuple[Image, int]:

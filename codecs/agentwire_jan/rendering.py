@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from agentwire import events as bus
+from agentwire.codec.runs import OF_CALLS, runs
 from agentwire.events import CallArgumentsDelta, CallOutputDelta, Event, ReasoningDelta, TextDelta
 from agentwire.log.record import Record
 from agentwire.text import scrub, scrub_value
@@ -32,12 +33,13 @@ _TAGS: Final[dict[type[Event], tuple[str, bytes]]] = {
 }
 """Of each kind of delta, its tag and how its object begins."""
 
-_OF_CALLS: Final = frozenset({CallArgumentsDelta, CallOutputDelta})
-
 _Key = tuple[type[Event], str, str]
 """A run of deltas: its kind, the subagent's run id, the call's id."""
 
-_TOP_LEVEL: Final = (wire.ToolRequest, wire.ToolRequestCancelled)
+_NAMING: Final = frozenset({bus.SubagentQueued, bus.SubagentStarted})
+"""Events that tell a subagent's name."""
+
+_TOP_LEVEL: Final = frozenset({wire.ToolRequest, wire.ToolRequestCancelled})
 """A subagent's events that are not nested: the host answers them like any other (section 2.3)."""
 
 
@@ -95,84 +97,25 @@ class ItemLines:
 
     def render(self, records: Sequence[Record], out: bytearray) -> int:
         """Append the lines for ``records``; gives how many were rendered, less than all where an end has to wait."""
-        run: _Key | None = None
-        kind_of_run: type[Event] | None = None
-        of_call = False
-        deltas: list[str] = []
-        for at, record in enumerate(records):
-            event = record.event
-            kind: type[Event] = event.__class__
-            if (
-                run is not None
-                and kind is kind_of_run
-                and record.origin == run[1]
-                and (not of_call or event.call_id == run[2])  # type: ignore[union-attr]  # its class tells
-            ):
-                deltas.append(event.delta if of_call else event.text)  # type: ignore[union-attr]
+        done = 0
+        for record, deltas in runs(records):
+            if deltas:
+                self.render_run(record, deltas, out)
+                done += len(deltas)
                 continue
-            if run is not None:
-                self._append_run(run, deltas, out)
-                run = kind_of_run = None
-            if kind in _TAGS:
-                if self.items.turn_id and record.turn:
-                    of_call = kind in _OF_CALLS
-                    kind_of_run = kind
-                    run = kind, record.origin, event.call_id if of_call else ""  # type: ignore[union-attr]
-                    deltas = [event.delta if of_call else event.text]  # type: ignore[union-attr]
-            elif kind is bus.TurnFinished and not record.origin and self.holds():
-                return at
-            else:
-                self._render_other(record, out)
-        if run is not None:
-            self._append_run(run, deltas, out)
-        return len(records)
+            if record.event.__class__ is bus.TurnFinished and not record.origin and self.holds():
+                break
+            self.render_other(record, out)
+            done += 1
+        return done
 
-    def feed(self, records: Sequence[Record]) -> None:
-        """Remember what ``records`` say, without writing."""
-        for record in records:
-            if isinstance(record.event, bus.TurnStarted) and not record.origin:
-                self._forget()
-            self.items.learn(record)
-
-    # --- lines ---
-
-    def _render_other(self, record: Record, out: bytearray) -> None:
-        event = record.event
-        turn_id = self.items.turn_id
-        if isinstance(event, bus.SubagentQueued | bus.SubagentStarted) or (
-            isinstance(event, bus.TurnStarted) and not record.origin
-        ):
-            self._forget()
-        for item in self.items.made(record):
-            self._append(item, record.origin, out)
-        if isinstance(event, bus.TurnFinished) and not record.origin and turn_id:
-            out += self.ended(event, turn_id)
-            self.items.end()
-
-    def _forget(self) -> None:
-        """What was made for another turn, or before a subagent's name was known."""
-        self._frames.clear()
-        self._splices.clear()
-
-    def _append(self, item: Struct, origin: str, out: bytearray) -> None:
-        """Append the line of one event."""
-        tag, text = (item.tag, bytes(item.raw)) if isinstance(item, Own) else (_tag(item), encoded(item))
-        if origin and not isinstance(item, _TOP_LEVEL):
-            tag, text = "subagent", encoded(self.items.nested(origin, text))
-        start, end = self._frame(tag)
-        out += start
-        out += text
-        out += end
-
-    def _frame(self, tag: str) -> tuple[bytes, bytes]:
-        frame = self._frames.get(tag)
-        if frame is None:
-            frame = self._frames[tag] = self.frame(tag)
-        return frame
-
-    def _append_run(self, run: _Key, deltas: list[str], out: bytearray) -> None:
-        """Append one line for each delta of a run."""
-        kind, origin, _ = run
+    def render_run(self, record: Record, deltas: list[str], out: bytearray) -> None:
+        """Append the lines for a run of deltas, of which ``record`` is the first."""
+        if not (self.items.turn_id and record.turn):
+            return
+        event: Any = record.event
+        kind, origin = type(event), record.origin
+        run = kind, origin, event.call_id if kind in OF_CALLS else ""
         if kind is TextDelta and not origin:
             self.items.said(deltas[0] if len(deltas) == 1 else "".join(deltas))
         elif kind is CallOutputDelta:
@@ -188,11 +131,54 @@ class ItemLines:
         out += lines[:-1].replace(b"\n", between)
         out += end
 
+    def render_other(self, record: Record, out: bytearray) -> None:
+        """Append the lines for a record that is no delta; the end of a turn does not wait here."""
+        event = record.event
+        turn_id = self.items.turn_id
+        kind = event.__class__
+        if kind in _NAMING or (kind is bus.TurnStarted and not record.origin):
+            self._forget()
+        for item in self.items.made(record):
+            self._append(item, record.origin, out)
+        if kind is bus.TurnFinished and not record.origin and turn_id:
+            out += self.ended(event, turn_id)  # type: ignore[arg-type]  # its class tells
+            self.items.end()
+
+    def feed(self, records: Sequence[Record]) -> None:
+        """Remember what ``records`` say, without writing."""
+        for record in records:
+            if type(record.event) is bus.TurnStarted and not record.origin:
+                self._forget()
+            self.items.learn(record)
+
+    # --- lines ---
+
+    def _forget(self) -> None:
+        """What was made for another turn, or before a subagent's name was known."""
+        self._frames.clear()
+        self._splices.clear()
+
+    def _append(self, item: Struct, origin: str, out: bytearray) -> None:
+        """Append the line of one event."""
+        tag, text = (item.tag, bytes(item.raw)) if type(item) is Own else (_tag(item), encoded(item))
+        if origin and item.__class__ not in _TOP_LEVEL:
+            tag, text = "subagent", encoded(self.items.nested(origin, text))
+        start, end = self._frame(tag)
+        out += start
+        out += text
+        out += end
+
+    def _frame(self, tag: str) -> tuple[bytes, bytes]:
+        frame = self._frames.get(tag)
+        if frame is None:
+            frame = self._frames[tag] = self.frame(tag)
+        return frame
+
     def _splice(self, run: _Key) -> tuple[bytes, bytes, bytes]:
         """What stands before, between and after the deltas of a run in this turn."""
         kind, origin, call_id = run
         tag, before = _TAGS[kind]
-        if kind in _OF_CALLS:
+        if kind in OF_CALLS:
             before += encoded(call_id) + b',"delta":'
         after = b"}"
         if origin:

@@ -30,7 +30,12 @@ class StreamStory(Story):
         self._begun = False
         self._asked: dict[str, str] = {}
         super().__init__(records, STREAM, reduce)
-        self.over = False
+
+    def go_on(self, records: Sequence[Record]) -> None:
+        """Go through what comes next beforehand."""
+        over = self.over
+        super().go_on(records)
+        self.over = over
 
     def advance(self, record: Record) -> None:
         """Go on to the next record."""

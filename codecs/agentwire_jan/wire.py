@@ -184,8 +184,17 @@ class ToolRequestCancelled(_Item, tag="tool_request_cancelled"):
     reason: str
 
 
+class ProvenanceImage(Struct, gc=False):
+    """An image in a request: its identity, not its content."""
+
+    sha256: str = ""
+    mime_type: str = ""
+    bytes: int = 0
+    tool_call_id: Optional = UNSET
+
+
 class RequestProvenance(_Item, tag="request_provenance", kw_only=True):
-    """What is about to be sent to a model service. ``images`` are only read, as they came."""
+    """What is about to be sent to a model service."""
 
     run_id: Optional = UNSET
     session_id: Optional = UNSET
@@ -195,6 +204,7 @@ class RequestProvenance(_Item, tag="request_provenance", kw_only=True):
     request_sha256: str
     body_bytes: int
     tools_sha256: Optional = UNSET
+    images: list[ProvenanceImage] | UnsetType | None = UNSET
 
 
 class TurnUsage(_Item, tag="turn_usage"):

@@ -187,7 +187,7 @@ def _error(message: dict[str, Any]) -> list[Violation]:
 
 
 def _object(line: bytes | LineFault, section: str) -> dict[str, Any] | Violation:
-    if isinstance(line, LineFault):
+    if type(line) is LineFault:
         return _must(line.message, "1")
     try:
         value = parse(line)

@@ -59,7 +59,13 @@ def local_ai() -> None:
 @click.option("--provider-option", multiple=True, metavar="KEY=VALUE", help="A quirk of the provider (repeatable).")
 @click.option("--max-steps", type=click.IntRange(min=0), help="Model calls per chat; 0 is no limit.")
 @click.option("--workspace", default="", help="Directory of the work. [the current one]")
-@click.option("--allow", multiple=True, help="Tool or category that needs no approval (repeatable).")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="RULE",
+    help="What needs no approval (repeatable): a tool; a category (info, edit, exec, mcp); or a command by its "
+    "beginning, as in 'ExecCommand(git status)'.",
+)
 @click.option("--ephemeral", is_flag=True, help="Keep no journals.")
 @click.option("--trust-workspace", is_flag=True, help="Take everything that configuration found here says.")
 @click.option(

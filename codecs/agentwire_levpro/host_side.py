@@ -7,18 +7,23 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import DecodeError
+
 from agentwire import commands
 from agentwire import events as bus
 from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Answered, Heard
 from agentwire.commands import Check, Command, Done, JsonId, Refusal, RefusalCode
+from agentwire.events import TextDelta
 from agentwire_levpro import sending, wire
 from agentwire_levpro.facts import SETUP_CODES, kept
-from agentwire_levpro.reading import Message, decode
+from agentwire_levpro.reading import DECODE, Message, recover
 from agentwire_levpro.runs import Run, Said
 from agentwire_levpro.sending import INITIALIZE, Ledger, Sent
 
 GONE: Final = "The agent ended before it answered."
+
+_CHUNK: Final = "llm_chunk"
 
 
 class LevproHost:
@@ -31,6 +36,8 @@ class LevproHost:
         self._session = session or secrets.token_hex(4)
         self._ledger = Ledger()
         self._runs: dict[JsonId, Run] = {}
+        self._last: Run | None = None
+        """The chat that an event came of last, while it runs."""
         self._stops: dict[JsonId, list[int]] = {}
         """Stops that wait for the end of a chat, by its id."""
         self._stopped: set[int] = set()
@@ -81,19 +88,35 @@ class LevproHost:
 
     def receive(self, line: bytes | LineFault) -> Said:
         """Read one line of the core. It never raises: what cannot be understood is kept as it is."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [Heard(bus.Notice(f"The agent sent a line that cannot be read: {line.message}", "warning"))]
+        try:
+            message = DECODE(line)
+        except (DecodeError, RecursionError):
+            return self._receive_again(line)
+        run = self._last
+        if message.event == _CHUNK and run is not None and message.id == run.request and message.type == "event":
+            # Nearly all there is: what Run.chunk() does, without its calls.
+            text = message.delta
+            if text and message.step == run.step:
+                run.pieces.append(text)
+                return [Heard(TextDelta(text), run.session, run.ref)]
+        return self._heard(message, line)
+
+    def _receive_again(self, line: bytes) -> Said:
+        """The slow way, for a line that is not a message as it stands."""
         if not line or line.isspace():
             return []
-        message = decode(line)
-        said = None
-        if message is not None and (handle := _HANDLERS.get(message.type)) is not None:
-            said = handle(self, message)
+        message = recover(line)
+        return [Heard(kept(line))] if message is None else self._heard(message, line)
+
+    def _heard(self, message: Message, line: bytes) -> Said:
+        handle = _HANDLERS.get(message.type)
+        said = None if handle is None else handle(self, message)
         if said is not None:
             return said
-        run = None if message is None else self._runs.get(message.id)
-        unknown = kept(line)
-        return [Heard(unknown) if run is None else run.say(unknown)]
+        run = self._runs.get(message.id) if message.type else None
+        return [Heard(kept(line)) if run is None else run.say(kept(line))]
 
     def close(self) -> Said:
         """The core's output ended: so did every chat, and what still waits was not carried out."""
@@ -109,13 +132,12 @@ class LevproHost:
     # --- events ---
 
     def _on_event(self, message: Message) -> Said | None:
-        handle = _EVENTS.get(message.event)
-        if handle is None or message.id is None:
+        tell = _EVENTS.get(message.event)
+        if tell is None or message.id is None:
             return None
-        if message.event == "run_start" and message.id not in self._runs:
-            return self._begin(message)
         said: Said = [] if message.id in self._runs else self._begin(message)
-        return said + handle(self._runs[message.id], message)
+        run = self._last = self._runs[message.id]
+        return said + tell(run, message)
 
     def _begin(self, message: Message, session: str = "") -> Said:
         """A chat begins, with its first event or with whatever comes first of it."""
@@ -123,7 +145,7 @@ class LevproHost:
         ref = message.id if sent is None else sent.ref
         if sent is not None:
             session = sent.session
-        run = Run(ref, session, message.trace_id or str(message.id), self._names)
+        run = Run(message.id, ref, session, message.trace_id or str(message.id), self._names)
         self._runs[message.id] = run
         parts: list[bus.Part] = [bus.Text(message.user_input)] if message.user_input else []
         said: Said = [] if sent is None else [Answered(sent.number, Done(run.id))]
@@ -186,6 +208,7 @@ class LevproHost:
 
     def _end_run(self, request: JsonId, said: Said) -> Said:
         del self._runs[request]
+        self._last = None
         self._ledger.settle(request)
         return said + self._answer_stops(request)
 
@@ -270,7 +293,7 @@ _HANDLERS: Final[dict[str, Callable[[LevproHost, Message], Said | None]]] = {
 _EVENTS: Final[dict[str, Callable[[Run, Message], Said]]] = {
     "run_start": lambda run, message: [],
     "llm_start": Run.start_step,
-    "llm_chunk": Run.chunk,
+    _CHUNK: Run.chunk,
     "llm_done": Run.end_step,
     "tool_start": Run.start_call,
     "tool_done": Run.end_call,

@@ -33,25 +33,15 @@ class Message(Struct, gc=False):
     message: str = ""
 
 
-_DECODE: Final = msgspec.json.Decoder(Message).decode
+DECODE: Final = msgspec.json.Decoder(Message).decode
+"""The message on a line, the fast way; raises ``msgspec.DecodeError`` or ``RecursionError``, then turn to
+:func:`recover`. What has no ``type`` is none."""
 
 _FIELDS: Final = {field.name: field.type for field in msgspec.structs.fields(Message)}
 
 
-def decode(line: bytes) -> Message | None:
-    """The message on a line; None if it is no JSON object with a type."""
-    try:
-        message = _DECODE(line)
-    except (msgspec.DecodeError, RecursionError):
-        again = _decode_again(line)
-        if again is None:
-            return None
-        message = again
-    return message if message.type else None
-
-
-def _decode_again(line: bytes) -> Message | None:
-    """The slow way: field by field, so that one of another type spoils nothing else."""
+def recover(line: bytes) -> Message | None:
+    """The slow way: field by field, so that one of another type spoils nothing else. None for what is no object."""
     try:
         value = parse(line)
     except BadJson:

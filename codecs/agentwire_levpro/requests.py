@@ -47,7 +47,7 @@ class Requests:
         """Read one line. None for what is ignored."""
         if self._stopped:
             return None
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return _refused(None, _FAULTS[line.kind], line.message)
         if not line or line.isspace():
             return None

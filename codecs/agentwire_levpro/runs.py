@@ -25,15 +25,19 @@ _LIMIT_OF = {reason: limit for limit, reason in LIMITS.items()}
 class Run:
     """A chat that began and has no result or error yet. ``names`` gives ids to calls, which have none on the wire."""
 
-    def __init__(self, ref: JsonId, session: str, trace_id: str, names: Iterator[str]) -> None:
+    def __init__(self, request: JsonId, ref: JsonId, session: str, trace_id: str, names: Iterator[str]) -> None:
+        self.request = request
+        """Its id on the wire."""
         self.ref = ref
         self.session = session
         self.id = trace_id
         self._names = names
-        self._step = -1
+        self.step = -1
+        """The one under way, or the last."""
         self._steps = 0
         self._step_open = False
-        self._text: list[str] = []
+        self.pieces: list[str] = []
+        """Of the step's text."""
         self._call: tuple[str, str] | None = None
         """Id and name of the call that began and has no end."""
         self._answered = False
@@ -47,13 +51,13 @@ class Run:
 
     def start_step(self, message: Message) -> Said:
         """A model call begins."""
-        return self._begin(self._step + 1 if isinstance(message.step, UnsetType) else message.step)
+        return self._begin(self.step + 1 if isinstance(message.step, UnsetType) else message.step)
 
     def chunk(self, message: Message) -> Said:
         """A piece of the model's text."""
         said = self._in_step(message.step)
         if message.delta:
-            self._text.append(message.delta)
+            self.pieces.append(message.delta)
             said.append(self.say(bus.TextDelta(message.delta)))
         return said
 
@@ -64,21 +68,21 @@ class Run:
     def _in_step(self, step: int | UnsetType) -> Said:
         """What is missing if this comes now: the beginning of the step, or of a first one."""
         if isinstance(step, UnsetType):
-            return self._begin(0) if self._step < 0 else []
-        return self._begin(step) if step != self._step else []
+            return self._begin(0) if self.step < 0 else []
+        return self._begin(step) if step != self.step else []
 
     def _begin(self, step: int) -> Said:
         said = [*self._close_step(), *self._close_call("crashed")]
-        self._step, self._step_open = step, True
+        self.step, self._step_open = step, True
         self._steps += 1
-        self._text.clear()
+        self.pieces.clear()
         return [*said, self.say(bus.StepStarted(step))]
 
     def _close_step(self) -> Said:
         if not self._step_open:
             return []
         self._step_open = False
-        return [self.say(bus.StepFinished(self._step, "".join(self._text)))]
+        return [self.say(bus.StepFinished(self.step, "".join(self.pieces)))]
 
     # --- calls ---
 
@@ -161,12 +165,12 @@ class Run:
         said = self._close_step()
         if code == "cancelled":
             said += self._close_call("stopped")
-            return [*said, self._finished("cancelled", "".join(self._text))]
+            return [*said, self._finished("cancelled", "".join(self.pieces))]
         if self._abort in ERROR_CODES and code not in SETUP_CODES:
             code = self._abort  # it tells more than the code, which is always the same
         error = told_error(code, text)
         said += self._close_call("crashed")
-        return [*said, self._finished("failed", "".join(self._text), error)]
+        return [*said, self._finished("failed", "".join(self.pieces), error)]
 
     def _finished(
         self,

@@ -40,13 +40,8 @@ class Story:
         """Places of what a result ever warns of."""
         self._heard: list[list[Event]] = []
         self._warnings: Warnings[tuple[int, str]] = Warnings()
-        self._begin_log()
-        for record in records:
-            self._heard.append(self._hear(record))
-            self.advance(record)
-        self._begin_log()
-
-    def _begin_log(self) -> None:
+        self._shown = 0
+        """Calls that were shown before."""
         self.at = 0
         self.request: JsonId = None
         """The chat under way."""
@@ -56,6 +51,20 @@ class Story:
         self._steps = 0
         self._step_open = False
         self._calls = StepCalls()
+        self.go_on(records)
+
+    def go_on(self, records: Sequence[Record]) -> None:
+        """Go through what comes next beforehand."""
+        self._heard.clear()
+        self.told.clear()
+        self.called.clear()
+        self.at = 0
+        learnt = self.request, [*self.text], self._step, self._steps, self._step_open
+        for record in records:
+            self._heard.append(self._hear(record))
+            self.advance(record)
+        self.request, self.text, self._step, self._steps, self._step_open = learnt
+        self.at = 0
 
     def heard(self) -> list[Event]:
         """What a host hears at the record at hand."""
@@ -114,7 +123,8 @@ class Story:
         events = self._close_step() if shown else []
         for what, call in shown:
             if what == "start":
-                name, _ = self.called[call.call_id] = f"call-{len(self.called) + 1}", call.name
+                self._shown += 1
+                name, _ = self.called[call.call_id] = f"call-{self._shown}", call.name
                 text = bytes(call.arguments).decode()
                 events.append(bus.CallReady(name, call.name, text, call.arguments))
                 events.append(bus.CallRunning(name, call.name))

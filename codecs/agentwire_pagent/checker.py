@@ -65,7 +65,7 @@ class PagentChecker:
 
     def agent(self, line: bytes | LineFault) -> list[Violation]:
         """Check a line of the agent."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [Violation(line.message, "1")]
         try:
             message = decode(line, self._dialect)

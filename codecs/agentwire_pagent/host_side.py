@@ -14,13 +14,16 @@ from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Heard
 from agentwire.codec.jsontext import BadJson, canonical_object, parse
 from agentwire.commands import Command, Done, JsonId, Refusal, SessionState
+from agentwire.events import TextDelta
 from agentwire_pagent import sending, wire
 from agentwire_pagent.envelope import spaced
-from agentwire_pagent.reading import WireError, decode
+from agentwire_pagent.reading import DECODE, WireError, decode
 from agentwire_pagent.replay import messages
 from agentwire_pagent.runs import OpenCall, Run, Said
 from agentwire_pagent.sending import Ledger
 from agentwire_pagent.usage import from_wire
+
+_TEXT: Final = wire.TextDelta
 
 
 class PagentHost:
@@ -29,6 +32,7 @@ class PagentHost:
     def __init__(self, dialect: wire.Dialect = "classic") -> None:
         self._dialect = dialect
         self._v4 = dialect == "v4"
+        self._decode = DECODE[dialect]
         self._ledger = Ledger()
         self._run: Run | None = None
         self._runs = 0
@@ -91,16 +95,30 @@ class PagentHost:
         if type(line) is LineFault:
             return [Heard(bus.Notice(f"The agent sent a line that cannot be read: {line.message}", "warning"))]
         try:
+            notification = self._decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return self._receive_again(line)
+        message = notification.params
+        if message.__class__ is _TEXT and notification.id is UNSET and not self._ledger.waiting:
+            # Nearly all there is: what _on_text_delta() does, without its calls.
+            run, text = self._run, message.text
+            if text and run is not None and run.turn_open:
+                run.pieces.append(text)
+                return [Heard(TextDelta(text), "", run.ref)]
+        if message is None or notification.id is not UNSET:
+            return self._receive_again(line)
+        return self._heard(message, line)
+
+    def _receive_again(self, line: bytes) -> Said:
+        """The slow way, for a line that is not a notification as it stands."""
+        try:
             message = decode(line, self._dialect)
         except WireError as fault:
             return [self._unknown(fault.method or "line", line)] if line.strip() else []
-        run = self._run
-        idle = self._ledger.idle
-        if type(message) is wire.TextDelta and message.text and idle and run is not None and run.turn_open:
-            # Nearly all there is: what _on_text_delta() does, without its calls.
-            run.said(message.text)
-            return [Heard(bus.TextDelta(message.text), "", run.ref)]
-        settled: Said = [] if idle else self._settle_silent() + self._answered(message)
+        return self._heard(message, line)
+
+    def _heard(self, message: msgspec.Struct, line: bytes) -> Said:
+        settled: Said = [] if not self._ledger.waiting else self._settle_silent() + self._answered(message)
         handle = _HANDLERS.get(type(message))
         said = None if handle is None else handle(self, message)
         return [*settled, self._unknown(_METHODS[type(message)], line)] if said is None else settled + said
@@ -159,7 +177,7 @@ class PagentHost:
         if run is None:
             return None
         if message.text:
-            run.said(message.text)
+            run.pieces.append(message.text)
             said.append(run.say(bus.TextDelta(message.text)))
         return said
 

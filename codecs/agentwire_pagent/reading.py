@@ -60,14 +60,16 @@ _DECODERS: Final[dict[wire.Dialect, LineDecoder[Any]]] = {
     dialect: LineDecoder(reduce(or_, (_envelope(*entry) for entry in methods.items())))
     for dialect, methods in _READ.items()
 }
-_DECODE: Final = {dialect: decoder.decode for dialect, decoder in _DECODERS.items()}
+DECODE: Final = {dialect: decoder.decode for dialect, decoder in _DECODERS.items()}
+"""The fast way to a whole notification, by dialect. Raises ``msgspec.DecodeError`` or ``RecursionError``. Of what it
+gives, only that has passed every check whose ``id`` is ``UNSET`` and whose ``params`` are not None."""
 
 
 def decode(line: bytes | str, dialect: wire.Dialect = "classic", *, lenient: bool = False) -> Any:
     """The parameters of a line's notification: a struct of :mod:`agentwire_pagent.wire`. Raises :class:`WireError`."""
     data = line.encode() if isinstance(line, str) else line
     try:
-        message = _DECODE[dialect](data)
+        message = DECODE[dialect](data)
     except (msgspec.DecodeError, RecursionError):
         return _decode_again(data, dialect, lenient)
     if message.id is not UNSET or message.params is None:

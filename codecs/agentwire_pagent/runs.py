@@ -55,7 +55,8 @@ class Run:
         """How many the step's end listed."""
         self.stopped = True
         """What the turn's end said; until it does, no tool ran."""
-        self._text: list[str] = []
+        self.pieces: list[str] = []
+        """Of the last step's text."""
 
     def say(self, event: bus.Event) -> Heard:
         """An event of this run."""
@@ -73,23 +74,19 @@ class Run:
         self.calls = []
         self.listed = 0
         self.stopped = True
-        self._text.clear()
+        self.pieces.clear()
         return [*said, self.say(bus.StepStarted(index, index if extra else 0))]
-
-    def said(self, text: str) -> None:
-        """A piece of the answer."""
-        self._text.append(text)
 
     def finished(self, text: str, usage: bus.Usage | UnsetType) -> None:
         """The step's reply is complete."""
-        self._text[:] = [text]
+        self.pieces[:] = [text]
         if not isinstance(usage, UnsetType):
             self.usage = self.usage + usage
 
     @property
     def text(self) -> str:
         """The text of the last step, as far as it got."""
-        return "".join(self._text)
+        return "".join(self.pieces)
 
     # --- calls ---
 

@@ -28,23 +28,18 @@ class Ledger:
     """Commands that wait for their outcome, oldest first."""
 
     def __init__(self) -> None:
-        self._waiting: list[Sent] = []
+        self.waiting: list[Sent] = []
         self._last = 0
-
-    @property
-    def idle(self) -> bool:
-        """Nothing waits."""
-        return not self._waiting
 
     def add(self, command: Command, key: str = "") -> int:
         """Note a command that was written."""
         self._last += 1
-        self._waiting.append(Sent(self._last, command, key))
+        self.waiting.append(Sent(self._last, command, key))
         return self._last
 
     def find(self, *kinds: type[Command], key: str | None = None) -> Sent | None:
         """The oldest command of one of ``kinds``, with that key if one is given."""
-        for sent in self._waiting:
+        for sent in self.waiting:
             if isinstance(sent.command, kinds) and (key is None or sent.key == key):
                 return sent
         return None
@@ -54,7 +49,7 @@ class Ledger:
         sent = self.find(*kinds, key=key)
         if sent is None:
             return []
-        self._waiting.remove(sent)
+        self.waiting.remove(sent)
         return [Answered(sent.number, result)]
 
     def settle_all(

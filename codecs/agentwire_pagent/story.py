@@ -37,12 +37,36 @@ class Story:
         self.asked: dict[str, str] = {}
         """Calls whose question is ever shown, and what it says of each."""
         self._dialect = dialect
+        self._at = 0
+        self.runs = 0
+        self.reasoning: list[str] = []
+        self.usage = bus.Usage()
+        self.text = ""
+        """The last step's, as far as it got."""
+        self.steps = 0
+        self.step: int | None = None
+        """The step under way."""
+        self._finished = True
+        self._listed = False
+        self._calls = StepCalls(asks=self._v4)
+        self._open: dict[str, Call] = {}
+        self.go_on(records)
+
+    def go_on(self, records: Sequence[Record]) -> None:
+        """Go through what comes next beforehand."""
         self._dropped = self._fallen(records)
-        self._begin_log()
+        self._heard.clear()
+        self.shown.clear()
+        self.asked.clear()
+        learnt = {name: getattr(self, name) for name in _LEARNT}
+        self.reasoning = [*self.reasoning]
+        self._at = 0
         for record in records:
             self._heard.append(self._hear(record))
             self.advance(record)
-        self._begin_log()
+        for name, value in learnt.items():
+            setattr(self, name, value)
+        self._at = 0
 
     def _fallen(self, records: Sequence[Record]) -> set[int]:
         """Places of what is never written: the end of a step that failed, if the run's failure follows at once."""
@@ -72,21 +96,6 @@ class Story:
     def falls(self) -> bool:
         """Whether the record at hand is never written."""
         return self._at in self._dropped
-
-    def _begin_log(self) -> None:
-        self._at = 0
-        self.runs = 0
-        self.reasoning: list[str] = []
-        self.usage = bus.Usage()
-        self.text = ""
-        """The last step's, as far as it got."""
-        self.steps = 0
-        self.step: int | None = None
-        """The step under way."""
-        self._finished = True
-        self._listed = False
-        self._calls = StepCalls(asks=self._v4)
-        self._open: dict[str, Call] = {}
 
     def heard(self) -> list[Event]:
         """What a host hears at the record at hand."""
@@ -227,6 +236,9 @@ _HEARS: Final[dict[type[Event], Callable[[Story, Any], list[Event]]]] = {
     bus.TurnFinished: Story._turn_finished,
 }
 """Events of a run. What is heard of the others is in the table alone."""
+
+_LEARNT: Final = ("runs", "reasoning", "usage", "text", "steps", "step", "_finished", "_listed")
+"""What is remembered of the records before the one at hand."""
 
 _RENDERED: Final = frozenset({
     *_HEARS, bus.SessionOpened, bus.ModeChanged, bus.ConfigChanged, bus.HistoryCleared, bus.ErrorRaised, bus.Unknown,

@@ -10,7 +10,16 @@ import msgspec
 
 from agentwire.events import Image, Text, ToolSpec
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from agentwire.provider import ModelRequest, acceptable, legal_id, legal_name, lenient, paired, prompt_parts
+from agentwire.provider import (
+    ModelRequest,
+    acceptable,
+    extra_of,
+    legal_id,
+    legal_name,
+    lenient,
+    paired,
+    prompt_parts,
+)
 from agentwire_anthropic.quirks import AnthropicQuirks
 
 FAMILY = frozenset(("anthropic", "bedrock", "vertex"))
@@ -33,6 +42,13 @@ THOUGHTS = frozenset(("thinking", "redacted_thinking"))
 Json = dict[str, Any]
 
 _MARK = {"type": "ephemeral"}
+
+_LONGEST = "1h"
+_LIFETIMES = ("5m", _LONGEST)
+"""How long what is marked may be kept."""
+
+MARKS_OF_HOST = 2
+"""As many as a host may set, the last ones: the service takes four in all."""
 
 
 def build(request: ModelRequest, quirks: AnthropicQuirks, **head: Any) -> bytes:
@@ -64,8 +80,7 @@ def compose(request: ModelRequest, quirks: AnthropicQuirks) -> Json:
         body["thinking"] = {"type": "enabled", "budget_tokens": budget}
         if not request.max_tokens or body["max_tokens"] <= budget:
             body["max_tokens"] += budget
-    if quirks.prompt_caching:
-        _mark(body)
+    _mark(body, quirks)
     return body
 
 
@@ -103,8 +118,13 @@ def _blocks(message: Message) -> Iterator[Json]:
 
 def _part(part: Text | Image) -> Json:
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": part.data}}
+        block: Json = {"type": "text", "text": part.text}
+    else:
+        block = {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": part.data}}
+    if extra_of(part, "cache_control", "type") == _MARK["type"]:
+        lifetime = extra_of(part, "cache_control", "ttl")
+        block["cache_control"] = {**_MARK, "ttl": lifetime} if lifetime in _LIFETIMES else _MARK
+    return block
 
 
 def _result(message: ToolMessage) -> Json:
@@ -165,12 +185,40 @@ def _tool(tool: ToolSpec, quirks: AnthropicQuirks) -> Json:
     return {**described, "input_schema": schema}
 
 
-def _mark(body: Json) -> None:
-    """Up to four marks: behind the tools, the system prompt, and the last two user turns."""
-    if "tools" in body:
-        body["tools"][-1]["cache_control"] = _MARK
-    if "system" in body:
-        body["system"][-1]["cache_control"] = _MARK
-    users = [turn for turn in body["messages"] if turn["role"] == "user"]
-    for turn in users[-2:]:
-        turn["content"][-1] = {**turn["content"][-1], "cache_control": _MARK}
+def _mark(body: Json, quirks: AnthropicQuirks) -> None:
+    """Up to four marks: behind the tools, the system prompt, and the last two user turns.
+
+    What the host marked itself takes the place of the first two, for whatever stands before it is kept with it.
+    """
+    turns: list[Json] = body["messages"]
+    hosts_own = list(_marked(turns))
+    for block in hosts_own[:-MARKS_OF_HOST] if quirks.prompt_caching else hosts_own:
+        del block["cache_control"]
+    if not quirks.prompt_caching:
+        return
+    for name in ("tools", "system"):
+        if name in body and not hosts_own:
+            body[name][-1]["cache_control"] = _MARK
+    for turn in [turn for turn in turns if turn["role"] == "user"][-2:]:
+        turn["content"][-1] = {"cache_control": _MARK, **turn["content"][-1]}
+    if hosts_own:
+        _shorten(turns)
+
+
+def _marked(turns: list[Json]) -> Iterator[Json]:
+    """The blocks that are marked, in order, also those inside results."""
+    for turn in turns:
+        for block in turn["content"]:
+            if block["type"] == "tool_result":
+                yield from (inner for inner in block["content"] if "cache_control" in inner)
+            if "cache_control" in block:
+                yield block
+
+
+def _shorten(turns: list[Json]) -> None:
+    """Nothing is kept longer than what stands before it: the service refuses that."""
+    short = False
+    for block in _marked(turns):
+        if short:
+            block["cache_control"] = _MARK
+        short = short or block["cache_control"].get("ttl") != _LONGEST

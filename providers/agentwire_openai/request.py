@@ -10,13 +10,16 @@ import msgspec
 
 from agentwire.events import Image, Text, ToolSpec
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from agentwire.provider import ModelRequest, acceptable, legal_name, lenient, paired, prompt_parts
+from agentwire.provider import ModelRequest, acceptable, extra_of, legal_name, lenient, paired, prompt_parts
 from agentwire_openai.quirks import OpenAIQuirks
 from agentwire_openai.stream import Item
 
 PROVIDER = "openai"
 NO_TEXT = "(no text)"
 """Stands for a message without content, which services refuse."""
+
+DETAILS = ("auto", "low", "high", "original")
+"""How closely an image can be looked at."""
 
 Json = dict[str, Any]
 
@@ -82,7 +85,15 @@ def _content(parts: list[Text | Image]) -> str | list[Json]:
 def _part(part: Text | Image) -> Json:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    return {"type": "image_url", "image_url": {"url": f"data:{part.mime_type};base64,{part.data}"}}
+    url = {"url": f"data:{part.mime_type};base64,{part.data}"}
+    detail = image_detail(part)
+    return {"type": "image_url", "image_url": {**url, "detail": detail} if detail else url}
+
+
+def image_detail(image: Image) -> str:
+    """How closely the model is to look at an image, as the host said it; ``""``: it did not, or in no known word."""
+    detail = extra_of(image, "image_url", "detail")
+    return detail if detail in DETAILS else ""
 
 
 def _results(messages: list[ToolMessage]) -> Iterator[Json]:

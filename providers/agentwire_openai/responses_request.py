@@ -12,7 +12,7 @@ from agentwire.events import Image, Text, ToolSpec
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentwire.provider import ModelRequest, acceptable, legal_name, lenient, paired, prompt_parts
 from agentwire_openai.quirks import OpenAIQuirks
-from agentwire_openai.request import NO_TEXT, PROVIDER
+from agentwire_openai.request import NO_TEXT, PROVIDER, image_detail
 from agentwire_openai.responses_stream import Head
 
 Json = dict[str, Any]
@@ -75,7 +75,8 @@ def _content(parts: list[Text | Image]) -> str | list[Json]:
 def _part(part: Text | Image) -> Json:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
-    return {"type": "input_image", "detail": "auto", "image_url": f"data:{part.mime_type};base64,{part.data}"}
+    detail = image_detail(part) or "auto"
+    return {"type": "input_image", "detail": detail, "image_url": f"data:{part.mime_type};base64,{part.data}"}
 
 
 def _made(message: AssistantMessage) -> list[Json]:

@@ -74,7 +74,7 @@ class Script:
 
         await trio.lowlevel.checkpoint()
         canonical = lenient.encode(replace(request, session="", headers={}))
-        emit(provenance(canonical, provider=self.name, model=request.model))
+        emit(provenance(canonical, provider=self.name, model=request.model, messages=request.messages))
         reply = self._next(request)
         usage = UNSET if reply.usage is None else reply.usage.reported
         if usage is not UNSET:

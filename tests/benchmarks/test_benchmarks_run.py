@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FIGURES = {
-    "rendering": 2, "decoding": 2, "log_to_pipe": 2, "append_latency": 2, "reading_lines": 1, "model_to_pipe": 1,
-    "provider_stream": 2, "first_line": 1, "session_memory": 2, "stored_sessions": 2,
+    "rendering": 2, "decoding": 2, "every_wire": 11, "log_to_pipe": 2, "append_latency": 2, "reading_lines": 1,
+    "model_to_pipe": 1, "provider_stream": 2, "first_line": 1, "session_memory": 2, "stored_sessions": 2,
     "replay_recording": 2, "task_steps": 1, "tap_latency": 1,
 }  # fmt: skip
 """How many figures each benchmark gives."""

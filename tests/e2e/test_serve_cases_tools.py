@@ -15,27 +15,43 @@ def commands(case: JsonObject) -> list[str]:
 
 
 @case("S-e07")
-@pytest.mark.parametrize("allow", ["as given", "the command alone", "nothing"])
-async def test_no_command_is_free_by_its_beginning(
+@pytest.mark.parametrize("allow", ["as given", "in the usual form", "the command alone", "nothing"])
+async def test_a_command_is_free_by_its_beginning_and_nothing_rides_along(
     allow: str, case: JsonObject, launch: Launcher, model: ModelService
 ) -> None:
-    """Allow rules name tools or categories, so every one of these calls is asked about and shown whole."""
-    rules = {"as given": case["input"]["allow_list"], "the command alone": ["git status"], "nothing": []}[allow]
+    """Every call that is not the command and plain words is asked about and shown whole."""
+    rules = {
+        "as given": case["input"]["allow_list"],
+        "in the usual form": ["ExecCommand(git status)"],
+        "the command alone": ["git status"],
+        "nothing": [],
+    }[allow]
     given = commands(case)
+    free = set(case["expect"]["auto"]) if allow in ("as given", "in the usual form") else set()
     calls = [ToolCall(f"t{number}", "ExecCommand", {"cmd": cmd}) for number, cmd in enumerate(given, 1)]
     model.script(Reply(*calls), "done")
     agent = await launch(*(word for rule in rules for word in ("--allow", rule)))
     await agent.message("m1", "go")
     asked: dict[str, JsonObject] = {}
-    while len(asked) < len(given):
+    ran: list[str] = []
+    while len(asked) + len(ran) < len(given):
         event = await agent.next_event()
-        assert event["type"] != "tool_running", f"nobody was asked about {event}"
+        if event["type"] == "tool_running":
+            ran.append(event["call_id"])
         if event["type"] == "tool_request":
             asked[event["call_id"]] = event["tool"]["args"]
-    assert [asked[f"t{number}"]["cmd"] for number in range(1, len(given) + 1)] == given
+    assert {given[int(call_id[1:]) - 1] for call_id in ran} == free
+    assert {given[int(call_id[1:]) - 1] for call_id in asked} == {args["cmd"] for args in asked.values()}
+    assert {args["cmd"] for args in asked.values()} == set(given) - free
+    warned = [event["message"] for event in find(agent.events, "info") if "allow list" in event["message"]]
+    assert warned == (
+        ["The rule 'git status' of the allow list frees nothing: "
+         "to free commands that begin so, write 'ExecCommand(git status)'"]
+        if allow == "the command alone" else []
+    )  # fmt: skip
     await agent.stop()
     await agent.turn("m1")
-    assert not find(agent.events, "tool_running")
+    assert len(find(agent.events, "tool_running")) == len(free)
     assert list(launch.workspace.iterdir()) == []
 
 

@@ -363,6 +363,29 @@ def test_two_chats_at_once() -> None:
     assert (ends["a"].outcome, ends["a"].text, ends["b"].outcome) == ("cancelled", "2", "completed")
 
 
+def test_chunks_of_chats_that_take_turns_stay_apart() -> None:
+    """Also those of ids that look alike, of steps that jump, and of an id that is used again."""
+    host = LevproHost("s")
+    chats = (1, "1", "c")
+    heard = hear(host, *(event("llm_start", chat, step=0) for chat in chats))
+    told = [(chat, f"{chat!r}:{n}") for n in range(3) for chat in chats for _ in range(n + 1)]
+    for chat, text in told:
+        (said,) = hear(host, event("llm_chunk", chat, step=0, delta=text))
+        assert (said.event, said.ref) == (bus.TextDelta(text), chat)  # type: ignore[union-attr]  # it is heard
+    assert hear(host, event("llm_chunk", "c", step=0, delta="")) == []
+    said = hear(host, event("llm_chunk", "c", step=1, delta="x"))
+    assert [type(one.event) for one in said if isinstance(one, Heard)] == [
+        bus.StepFinished, bus.StepStarted, bus.TextDelta,
+    ]  # fmt: skip
+    finished = said[0]
+    assert isinstance(finished, Heard)
+    assert finished.event == bus.StepFinished(0, "".join(text for chat, text in told if chat == "c"))
+    heard = hear(host, result("c", **CHAT), event("llm_chunk", "c", step=1, delta="again"))
+    assert [type(one.event) for one in heard[-3:] if isinstance(one, Heard)] == [
+        bus.TurnStarted, bus.StepStarted, bus.TextDelta,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("line", "name", "raw"),
     [

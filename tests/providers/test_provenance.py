@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,18 @@ from responses_service import events_of, message
 from test_requests import READ
 
 import agentwire
-from agentwire.events import Image, RequestSent, RetryScheduled, StepStarted, Text, TextDelta, ToolSpec
-from agentwire.messages import UserMessage
+from agentwire.events import (
+    CallRef,
+    Image,
+    RequestSent,
+    RetryScheduled,
+    SentImage,
+    StepStarted,
+    Text,
+    TextDelta,
+    ToolSpec,
+)
+from agentwire.messages import AssistantMessage, ToolMessage, UserMessage
 from agentwire.provider import Provider, ProviderSettings, provenance
 from agentwire.registry import load_provider
 
@@ -68,6 +80,61 @@ async def test_what_is_told_is_what_is_sent(name: str, options: dict[str, Any], 
             assert (sent.request_sha256, sent.body_bytes) == (sha256(body), len(seen.raw))
             offered = body.get("toolConfig" if api == "converse" else "tools")
             assert sent.tools_sha256 == (sha256(offered) if tools else "")
+
+
+PIXELS = [bytes([n]) * (3 + n) for n in range(4)]
+"""Of four images, each of its own."""
+
+
+def image(n: int) -> Image:
+    return Image("image/png", base64.b64encode(PIXELS[n]).decode())
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "answer"),
+    [
+        ("openai", {}, CHAT),
+        ("openai", {"merge_messages": True}, CHAT),
+        ("openai", {"api": "responses"}, RESPONSES),
+        ("anthropic", {}, MESSAGES),
+        ("bedrock", {"api": "converse"}, FRAMES),
+        ("vertex", {}, MESSAGES),
+    ],
+)
+async def test_the_images_that_are_told_are_those_in_the_body(
+    name: str, options: dict[str, Any], answer: Answer, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.png"
+    path.write_bytes(PIXELS[3])
+    messages = [
+        UserMessage([Text("look"), image(0)]),
+        AssistantMessage("", calls=[CallRef("a", "Read", "{}"), CallRef("b", "Read", "{}")]),
+        # Out of order, with something said between them: every service has its own way to put that right.
+        ToolMessage("b", "Read", "B", images=[image(2)]),
+        UserMessage([Image("image/png", path=str(path)), Image("image/png", path="/no/such.png"), Text("and?")]),
+        ToolMessage("a", "Read", "A", images=[image(1), image(0)]),
+    ]
+    async with chunk_server(answer) as server:
+        heard = await converse(make(name, server.url, **options), ask(*messages))
+        assert heard.error is None
+        body = server.requests[0].raw.decode()
+    (sent,) = heard.sent
+    there = [
+        base64.b64decode(data)
+        for data in re.findall(r'"(?:data:image/png;base64,)?((?:AAAA|AQEB|AgIC|AwMD)[\w+/=]*)"', body)
+    ]
+    assert there == [PIXELS[n] for n in (0, 1, 0, 2, 3)]
+    assert sent.images == [
+        SentImage(hashlib.sha256(data).hexdigest(), "image/png", len(data), call_id)
+        for data, call_id in zip(there, ("", "a", "a", "b", ""), strict=True)
+    ]
+
+
+def test_what_is_no_base64_is_told_as_the_text_that_is_sent() -> None:
+    sent = provenance(
+        b"{}", provider="p", model="m", messages=[UserMessage([Image("image/png", "A"), Image("x/y", "")])]
+    )
+    assert sent.images == [SentImage(hashlib.sha256(b"A").hexdigest(), "image/png", 1)]
 
 
 _JSON = st.recursive(

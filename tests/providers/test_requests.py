@@ -274,6 +274,96 @@ def test_anthropic_caching() -> None:
     assert marked(anthropic(ask())) == ["0:0"]
 
 
+def kept(text: str, lifetime: str = "") -> Text:
+    """A text that the host marked."""
+    mark = {"type": "ephemeral", "ttl": lifetime} if lifetime else {"type": "ephemeral"}
+    return Text(text, {"cache_control": mark, "other": 1})
+
+
+def marks(body: Json) -> list[tuple[str, str]]:
+    """Every mark of a conversation: what is marked, and for how long."""
+    found = []
+    for message in body["messages"]:
+        for block in message["content"]:
+            for inner in [*(block["content"] if block["type"] == "tool_result" else ()), block]:
+                if "cache_control" in inner:
+                    assert inner["cache_control"].keys() <= {"type", "ttl"}
+                    named = inner.get("text") or inner.get("tool_use_id") or "image"
+                    found.append((named, inner["cache_control"].get("ttl", "")))
+    return found
+
+
+def test_anthropic_heeds_the_marks_of_a_host() -> None:
+    image = Image("image/png", "aGk=", extra={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    history: list[Message] = [
+        UserMessage([kept("a", "1h"), Text("b")]),
+        AssistantMessage("said"),
+        UserMessage([kept("c", "1h"), kept("d"), Text("e")]),
+        AssistantMessage(calls=[call()]),
+        ToolMessage("c1", "Read", "r", images=[image]),
+        UserMessage([Text("f")]),
+    ]
+    body = anthropic(ask(*history, system="s", tools=[READ]))
+    # Four in all, and none lasts longer than one before it.
+    assert marks(body) == [("d", ""), ("e", ""), ("image", ""), ("f", "")]
+    assert "cache_control" not in body["tools"][-1] | body["system"][-1]
+    body = anthropic(ask(*history[:3], system="s", tools=[READ]))
+    assert marks(body) == [("b", ""), ("c", ""), ("d", ""), ("e", "")]
+    body = anthropic(ask(UserMessage([kept("a", "1h"), Text("b")]), system="s"))
+    assert marks(body) == [("a", "1h"), ("b", "")]
+    assert marks(anthropic(ask(UserMessage([Text("x"), kept("a", "1h")])))) == [("a", "1h")]
+
+
+@pytest.mark.parametrize(
+    "mark", [None, "ephemeral", {}, {"type": "persistent"}, {"type": "ephemeral", "ttl": "1d"}, []]
+)
+def test_anthropic_is_told_no_mark_that_it_does_not_know(mark: Any) -> None:
+    body = anthropic(ask(UserMessage([Text("a", {"cache_control": mark}), Text("b")]), system="s"))
+    known = isinstance(mark, dict) and mark.get("type") == "ephemeral"
+    assert marks(body) == ([("a", "")] if known else []) + [("b", "")]
+
+
+def test_where_nothing_is_to_be_cached_no_mark_is_sent() -> None:
+    marked_by_host = UserMessage([kept("a"), kept("b", "1h")])
+    assert marks(anthropic(ask(marked_by_host), prompt_caching=False)) == []
+    body = openai(ask(UserMessage([kept("a"), PNG])))
+    assert body["messages"] == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "a"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+            ],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "detail"),
+    [
+        ({"image_url": {"detail": "high"}}, "high"),
+        ({"image_url": {"detail": "low"}, "cache_control": {"type": "ephemeral"}}, "low"),
+        ({"image_url": {"detail": "huge"}}, ""),
+        ({"image_url": {"detail": ["high"]}}, ""),
+        ({"image_url": "high"}, ""),
+        ({"detail": "high"}, ""),
+    ],
+)
+def test_openai_is_told_how_closely_to_look(extra: Json, detail: str) -> None:
+    looked_at = Image("image/png", "aGk=", extra=extra)
+    (message,) = openai(ask(UserMessage([looked_at])))["messages"]
+    told = {"detail": detail} if detail else {}
+    assert message["content"] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", **told}}]
+    result = ToolMessage("c1", "Read", "r", images=[looked_at])
+    (*_, seen) = openai(ask(user("a"), AssistantMessage(calls=[call()]), result))["messages"]
+    assert seen["content"][-1] == message["content"][0]
+
+
+def test_what_a_part_said_stays_where_a_file_is_attached() -> None:
+    body = anthropic(ask(UserMessage([kept("a", "1h"), File("/w/x")])))
+    assert marks(body) == [("a\n\n[Attached files]\n/w/x", "1h")]
+
+
 @pytest.mark.parametrize(
     ("fields", "max_tokens", "budget"),
     [

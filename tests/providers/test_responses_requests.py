@@ -15,7 +15,7 @@ from msgspec import Raw
 from responses_service import Json, chunks_of, events_of, faults, function_call, message, reasoning
 from test_requests import _REQUESTS, PNG, READ, call, user
 
-from agentwire.events import CallRef, Text
+from agentwire.events import CallRef, Image, Text
 from agentwire.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentwire.provider import Completion, ModelRequest
 from agentwire_openai.quirks import OpenAIQuirks
@@ -160,6 +160,8 @@ def test_images() -> None:
     assert asked["content"] == [{"type": "input_text", "text": "look"}, image]
     assert first["output"] == [{"type": "input_text", "text": "one"}, image]
     assert second["output"] == [image]
+    closely = Image("image/png", "aGk=", extra={"image_url": {"detail": "low"}, "cache_control": {}})
+    assert body_of(ask(UserMessage([closely])))["input"][0]["content"] == [{**image, "detail": "low"}]
 
 
 ITEMS = [reasoning("Need the file."), message("Looking.", number=2), function_call("Read", '{"a":1}', number=3)]
