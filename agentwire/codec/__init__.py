@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentwire.codec.checking import Checker, Violation
-    from agentwire.codec.contract import AgentSide, Codec, Directive, HostSide, Request, View
+    from agentwire.codec.contract import AgentSide, Codec, Directive, Driver, HostSide, Request, View
     from agentwire.codec.fidelity import Fidelity
     from agentwire.codec.framing import Framer, LineFault
     from agentwire.codec.heard import Answered, Heard
@@ -24,6 +24,7 @@ _HOMES = {
     "Checker": "agentwire.codec.checking",
     "Codec": "agentwire.codec.contract",
     "Directive": "agentwire.codec.contract",
+    "Driver": "agentwire.codec.contract",
     "Fidelity": "agentwire.codec.fidelity",
     "Framer": "agentwire.codec.framing",
     "Heard": "agentwire.codec.heard",
@@ -43,6 +44,7 @@ __all__ = [
     "Checker",
     "Codec",
     "Directive",
+    "Driver",
     "Fidelity",
     "Framer",
     "Heard",

@@ -190,8 +190,8 @@ class Say(Struct, frozen=True):
     """Bytes of an unknown key that make the line long."""
     times: int = 1
     """That many of the same line, in one write."""
-    task: bool = False
-    """It is the user input of a run; not written where the agent was given it on its command line."""
+    task: str = ""
+    """The user input that it is; not written where an agent was given that on its command line."""
 
 
 class Await(Struct, frozen=True):

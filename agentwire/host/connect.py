@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +12,7 @@ from typing import Any, Literal
 import trio
 
 from agentwire import registry
-from agentwire.codec.contract import Answered, Codec
-from agentwire.codec.framing import LineFault
+from agentwire.codec.contract import Codec, Heard
 from agentwire.commands import (
     Command,
     Doctor,
@@ -27,24 +26,18 @@ from agentwire.commands import (
     SessionState,
     Shutdown,
 )
-from agentwire.events import AnyEvent, Capabilities, HostTool, Mode, Part, SessionOpened
+from agentwire.events import AnyEvent, Capabilities, Mode, Part
 from agentwire.host.conversation import Conversation, OnApproval
+from agentwire.host.driven import Answer, Driven, Tap
 from agentwire.host.groups import one_error
+from agentwire.host.offering import HostToolAnswer, HostTools, offered
 from agentwire.host.process import AgentDied, AgentProcess, start_process
 from agentwire.host.refused import Refused
-from agentwire.host.remote import HostToolAnswer, HostToolFunction, RemoteSession
+from agentwire.host.remote import RemoteSession
 from agentwire.log.log import SessionLog
 from agentwire.recording import Recorder
 
 __all__ = ["AgentDied", "HostToolAnswer", "Peer", "RemoteSession", "connect"]
-
-READY_TIMEOUT = 60.0
-"""Seconds; a real aionrs with a hanging MCP server needs up to 30 before it is ready."""
-
-Tap = Callable[[Literal["in", "out"], bytes], None]
-"""Sees every line as it stands on the wire, without its line feed; ``in`` is what the agent reads."""
-
-Answer = Callable[["Done | Refusal"], None]
 
 
 class Peer(Conversation):
@@ -52,27 +45,24 @@ class Peer(Conversation):
 
     On a wire with one session, and for whoever needs but one, the peer is a conversation by itself: the session is
     opened when it is first needed. More are opened by :meth:`open`.
+
+    Some agents end their process when a turn is stopped. The next prompt starts another, that takes the session up:
+    whoever drives it sees a second :class:`~agentwire.events.SessionOpened`, and :attr:`process` is another then.
     """
 
-    def __init__(
-        self, codec: Codec, process: trio.Process, on_approval: OnApproval | None, tap: Tap | None,
-        recorder: Recorder | None, cwd: str,
-    ) -> None:  # fmt: skip
+    def __init__(self, codec: Codec, on_approval: OnApproval | None, cwd: str, nursery: trio.Nursery) -> None:
         self.codec = codec
-        self.process = AgentProcess(process, self._hear, recorder)
         self.sessions: dict[str, RemoteSession] = {}
         """By id: those opened here, beside the peer's own."""
+        self.nursery = nursery
+        """What runs as long as the connection does."""
+        self.agent: Driven
+        """What is at the other end; :func:`connect` puts it there."""
         self._own = RemoteSession(self, on_approval=on_approval)
-        self._side = codec.host()
         self._on_approval = on_approval
-        self._tap = tap
         self._cwd = cwd
         self._opened = codec.sessions == "one" or codec.begin is not None
         self._opening = trio.Lock()
-        self._answers: dict[int, Answer] = {}
-        self._ready = trio.Event()
-        self.silent = False
-        """The agent's output has ended: what it did not answer it never will."""
 
     # --- its own session ---
 
@@ -136,7 +126,7 @@ class Peer(Conversation):
         *,
         workspace: str = "",
         model: str = "",
-        tools: Mapping[HostTool, HostToolFunction] | Sequence[tuple[HostTool, HostToolFunction]] = (),
+        tools: HostTools = (),
         on_approval: OnApproval | None = None,
         **more: Any,
     ) -> RemoteSession:
@@ -145,17 +135,22 @@ class Peer(Conversation):
         ``more`` are the other fields of :class:`agentwire.commands.OpenSession`. Raises :class:`Refused` for what the
         agent refuses and on a wire that has one session only.
         """
-        offered = list(tools.items() if isinstance(tools, Mapping) else tools)
-        command = OpenSession(
-            workspace=workspace or self._cwd, model=model, tools=[tool for tool, _ in offered], **more
-        )
+        declared, functions = offered(tools)
+        command = OpenSession(workspace=workspace or self._cwd, model=model, tools=declared, **more)
         session = self.adopt(await self.call(command), on_approval)
-        session.tools = {tool.declared or tool.name: function for tool, function in offered}
+        session.tools = functions
         return session
 
     async def resume(self, session: str, *, on_approval: OnApproval | None = None) -> RemoteSession:
-        """Take up a session that the agent has. Raises :class:`Refused`."""
-        return self.adopt(await self.call(ResumeSession(session)), on_approval)
+        """Take up a session that the agent has. Raises :class:`Refused`.
+
+        The tools that were offered to it here are still run. A call of one that nobody here offered is answered with
+        an error, for the agent would wait for ever.
+        """
+        taken = self.adopt(await self.call(ResumeSession(session)), on_approval)
+        taken.tools = taken.tools or {}
+        await taken.look()
+        return taken
 
     async def list(self, *, stored: bool = False) -> Any:
         """The sessions that the agent tells of: a list of :class:`agentwire.commands.SessionState`."""
@@ -204,7 +199,11 @@ class Peer(Conversation):
         await self.call(Shutdown())
 
     async def call(self, command: Command) -> Any:
-        """Send a command and wait for its outcome. Raises :class:`Refused` and :class:`AgentDied`."""
+        """Send a command and wait for its outcome. Raises :class:`Refused` and :class:`AgentDied`.
+
+        On a wire where commands may stay without an answer, a ping follows: when the agent has answered that, it has
+        read the command.
+        """
         heard = trio.Event()
         results: list[Done | Refusal] = []
 
@@ -214,10 +213,13 @@ class Peer(Conversation):
             heard.set()
 
         await self.send(command, answered)
-        await self.process.until(heard)
+        process = self.process
+        if self.codec.fences and not isinstance(command, Ping) and not heard.is_set():
+            await self.send(Ping())
+        await process.until(heard)
         if not results:
-            await self.process.gone.wait()
-            raise self.process.died()
+            await process.gone.wait()
+            raise process.died()
         if isinstance(results[0], Refusal):
             raise Refused(results[0])
         return results[0].value
@@ -229,50 +231,45 @@ class Peer(Conversation):
             raise Refused(refusal)
 
     async def send(self, command: Command, answered: Answer | None = None) -> None:
-        """Send any command. Raises :class:`Refused` if the wire has no word for it, :class:`AgentDied`."""
-        out = bytearray()
-        number = self._side.send(command, out)
-        if isinstance(number, Refusal):
-            raise Refused(number)
-        if answered is not None:
-            self._answers[number] = answered
-        if self._tap is not None:
-            for line in out.removesuffix(b"\n").split(b"\n"):
-                self._tap("in", bytes(line))
-        await self.process.write(out)
+        """Send any command. Raises :class:`Refused` if the agent cannot be sent it, :class:`AgentDied`.
+
+        If a stop has ended the agent's process, as it does with some, another takes up the session first.
+        """
+        await self.agent.send(command, answered)
+
+    @property
+    def process(self) -> AgentProcess:
+        """The agent's process; the last one, where a stop has ended others before."""
+        return self.agent.process
+
+    @property
+    def silent(self) -> bool:
+        """The process's output has ended: what it did not answer it never will."""
+        return self.agent.silent
 
     @property
     def gone(self) -> bool:
         """Nothing more will be heard."""
-        return self.process.gone.is_set()
+        return self.agent.gone
 
     @property
     def stderr(self) -> str:
         """The end of what the agent wrote to its standard error."""
         return self.process.stderr
 
-    async def wait_ready(self, timeout: float) -> None:
-        """Wait for the agent's greeting. Raises :class:`AgentDied` or :class:`trio.TooSlowError`."""
-        with trio.fail_after(timeout):
-            await self.process.until(self._ready)
-        if not self._ready.is_set():
-            raise self.process.died()
+    async def close(self) -> None:
+        """End the agent. A turn that would go on without its host is stopped before its input is closed."""
+        with trio.CancelScope(shield=True):
+            if self.codec.policy.on_eof == "run_on":
+                for session in {id(one): one for one in (self._own, *self.sessions.values())}.values():
+                    await session.end_turns()
+            await self.agent.close()
 
     # --- listening ---
 
-    def _hear(self, line: bytes | LineFault | None) -> None:
-        if self._tap is not None and isinstance(line, bytes):
-            self._tap("out", line)
-        self.silent = line is None
-        for item in self._side.close() if line is None else self._side.receive(line):
-            if isinstance(item, Answered):
-                callback = self._answers.pop(item.command, None)
-                if callback is not None:
-                    callback(item.result)
-                continue
-            if isinstance(item.event, SessionOpened):
-                self._ready.set()
-            self._session(item.session).take(item)
+    def hear(self, heard: Heard) -> None:
+        """Take what the agent said."""
+        self._session(heard.session).take(heard)
 
     def _session(self, named: str) -> RemoteSession:
         """The session of that name; on a wire with one, that one."""
@@ -294,30 +291,34 @@ async def connect(
     on_approval: OnApproval | None = None,
     tap: Tap | None = None,
     record: str | os.PathLike[str] | None = None,
-    ready_timeout: float = READY_TIMEOUT,
+    ready_timeout: float | None = None,
 ) -> AsyncIterator[Peer]:
     """Start an agent process that speaks ``codec`` and drive it as its host.
 
     ``on_approval`` answers its questions (True lets a call run); without it, answer them with
     :meth:`Peer.approve` and :meth:`Peer.deny` while iterating over :meth:`Peer.prompt`. ``tap`` sees every line in
-    both directions, ``record`` names a file to record them to. The process is ended when the block is left. Raises
-    :class:`AgentDied` if it ends before it is ready, :class:`trio.TooSlowError` if that takes longer than
-    ``ready_timeout`` seconds, :class:`agentwire.recording.RecordingError`, and ``OSError`` if it cannot be started.
+    both directions, ``record`` names a file to record them to. ``env`` is the agent's whole environment; without it,
+    it has ours, but for variables that agents of this wire take for a choice of the user's
+    (:attr:`agentwire.codec.Codec.environment`). The process is ended when the block is left. Raises
+    :class:`AgentDied` if it ends before it is ready or cannot be driven, :class:`trio.TooSlowError` if it takes longer
+    than ``ready_timeout`` seconds (None: :attr:`agentwire.codec.Codec.ready_within`) until it is ready,
+    :class:`agentwire.recording.RecordingError`, and ``OSError`` if it cannot be started.
     """
     wire = registry.load_codec(codec)
     recorder = Recorder(record, codec, role="connect", about={"argv": list(argv)}) if record is not None else None
     try:
-        process = await start_process(argv, cwd=cwd, env=env)
-        peer = Peer(wire, process, on_approval, tap, recorder, str(Path(cwd or Path.cwd()).resolve()))
         with one_error():
             async with trio.open_nursery() as nursery:
-                peer.process.start(nursery)
+                peer = Peer(wire, on_approval, str(Path(cwd or Path.cwd()).resolve()), nursery)
+                peer.agent = Driven(
+                    wire, argv, nursery, peer.hear, start=start_process, cwd=cwd, env=env, tap=tap, recorder=recorder,
+                    ready_timeout=wire.ready_within if ready_timeout is None else ready_timeout,
+                )  # fmt: skip
                 try:
-                    if wire.greets:
-                        await peer.wait_ready(ready_timeout)
+                    await peer.agent.start()
                     yield peer
                 finally:
-                    await peer.process.close()
+                    await peer.close()
                     nursery.cancel_scope.cancel()
     finally:
         if recorder is not None:

@@ -14,6 +14,7 @@ import trio
 
 from agentwire.children import watchdog
 from agentwire.codec.framing import HOST_LIMIT, Framer, LineFault
+from agentwire.commands import Refusal
 from agentwire.recording import Recorder
 
 logger = logging.getLogger("agentwire.connect")
@@ -26,6 +27,9 @@ DRAIN = 0.25
 GRACE = 5.0
 """Seconds between closing the agent's input, SIGTERM and SIGKILL."""
 
+PATIENCE = 60.0
+"""Seconds for which an agent may leave a line unread; a real aionrs does while it connects an MCP server."""
+
 
 class AgentDied(Exception):
     """The agent process ended while it was needed. ``status`` is its exit status, ``stderr`` the end of its log."""
@@ -35,6 +39,15 @@ class AgentDied(Exception):
         super().__init__(f"the agent ended with status {status}" + (f": {' / '.join(tail)}" if tail else ""))
         self.status = status
         self.stderr = stderr
+
+
+class Undrivable(AgentDied):
+    """The agent runs, but its wire does not let us drive it: ``refusal`` says why."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(None, "")
+        self.args = (f"the agent cannot be driven: {refusal.message}",)
+        self.refusal = refusal
 
 
 class AgentProcess:
@@ -68,21 +81,26 @@ class AgentProcess:
     async def write(self, line: bytes | bytearray) -> None:
         """Write a whole line. Raises :class:`AgentDied`.
 
-        Half a line would spoil the next one: once begun, a line is written whole, or the agent is given up.
+        Half a line would spoil the next one: once begun, a line is written whole, or the agent is given up. That
+        takes a minute, or some seconds if whoever writes is cancelled.
         """
         if self._recorder is not None:
             self._recorder.host(line)
-        sent = False
-        try:
-            async with self._writing:
-                with trio.CancelScope(shield=True), trio.move_on_after(GRACE):
+        sent = died = False
+        async with self._writing, trio.open_nursery() as nursery:
+            begun = trio.CancelScope(shield=True)
+            nursery.start_soon(_hurry, begun)
+            with begun:
+                try:
                     await self._stdin.send_all(line)
                     sent = True
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            raise AgentDied(self.process.returncode, self.stderr) from None
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    died = True
+            if not (sent or died):
+                _signal(self.process, signal.SIGKILL)
+            nursery.cancel_scope.cancel()
         if not sent:
-            _signal(self.process, signal.SIGKILL)
-            raise AgentDied(self.process.returncode, "the agent does not read what it is sent")
+            raise AgentDied(self.process.returncode, self.stderr if died else "the agent does not read what it is sent")
 
     async def until(self, event: trio.Event, deadline: float = float("inf")) -> None:
         """Wait for an event, for the end of the process, or (``deadline``, by trio's clock) long enough."""
@@ -121,6 +139,14 @@ class AgentProcess:
                 with trio.move_on_after(GRACE):
                     await self.process.wait()
                     return
+
+    async def end(self) -> None:
+        """End the process without asking: SIGTERM, and after some seconds SIGKILL."""
+        for step in (signal.SIGTERM, signal.SIGKILL):
+            _signal(self.process, step)
+            with trio.move_on_after(GRACE):
+                await self.process.wait()
+                return
 
     async def _listen(self) -> None:
         framer = Framer(HOST_LIMIT)
@@ -171,6 +197,14 @@ async def start_process(
         env=dict(env) if env is not None else None,
         start_new_session=True,
     )
+
+
+async def _hurry(begun: trio.CancelScope) -> None:
+    """End a write after long enough, or soon after whoever waits for it was cancelled."""
+    try:
+        await trio.sleep(PATIENCE)
+    finally:
+        begun.deadline = trio.current_time() + GRACE
 
 
 def _signal(process: trio.Process, number: signal.Signals) -> None:

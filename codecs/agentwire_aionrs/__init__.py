@@ -5,6 +5,8 @@ One process is one session; commands arrive and events leave as JSON lines, with
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from agentwire.codec.contract import Codec
 from agentwire.codec.lazy import Lazily
 from agentwire_aionrs.policy import POLICY
@@ -23,4 +25,8 @@ codec = Codec(
     recognises=Lazily("agentwire_aionrs.shape:fits"),
     checker=Lazily("agentwire_aionrs.checker:AionrsChecker"),
     requirements=Lazily("agentwire_aionrs.requirements:requirements"),
+    driver=Lazily("agentwire_aionrs.driving:AionrsDriver"),
+    environment=MappingProxyType({"PROVIDER": None, "API_KEY": None, "BASE_URL": None, "MODEL": None}),
+    resuming=Lazily("agentwire_aionrs.standing:resuming"),
+    fences=True,
 )

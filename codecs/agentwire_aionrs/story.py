@@ -17,9 +17,6 @@ class Story:
     """What a host knows at each record of a log, and which calls it will be shown."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        told = [record.event for record in records if not record.origin]
-        self.asked = {event.call_id for event in told if isinstance(event, bus.ApprovalRequested)}
-        self.run = {event.call_id for event in told if isinstance(event, bus.CallRunning)}
         self.capabilities = bus.Capabilities()
         self.ref: str | None = None
         """`msg_id` of the turn under way."""
@@ -27,6 +24,13 @@ class Story:
         self.shown: dict[str, str] = {}
         """Calls the host was shown, and the name it knows each by."""
         self.course = Course()
+        self.go_on(records)
+
+    def go_on(self, records: Sequence[Record]) -> None:
+        """Look through what comes next: which calls are asked about, and which run."""
+        told = [record.event for record in records if not record.origin]
+        self.asked = {event.call_id for event in told if isinstance(event, bus.ApprovalRequested)}
+        self.run = {event.call_id for event in told if isinstance(event, bus.CallRunning)}
 
     def advance(self, record: Record) -> None:
         """Learn from a record."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from agentwire.codec.contract import Codec
 from agentwire.codec.lazy import Lazily
 from agentwire_jan.policy import POLICY
@@ -26,4 +28,7 @@ codec = Codec(
     recognises=Lazily("agentwire_jan.shape:fits"),
     checker=Lazily("agentwire_jan.checker:JanChecker"),
     requirements=Lazily("agentwire_jan.requirements:requirements"),
+    driver=Lazily("agentwire_jan.driving:JanDriver"),
+    ready_within=20.0,
+    environment=MappingProxyType({"JAN_CLI_NO_UPDATE_CHECK": "1"}),
 )

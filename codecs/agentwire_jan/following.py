@@ -32,7 +32,7 @@ class OpenCall:
         """Why we denied it, if we did."""
 
 
-class _Run:
+class Run:
     """The main run, or a subagent's."""
 
     def __init__(self) -> None:
@@ -55,8 +55,14 @@ class _Run:
         """A step begins."""
         self.steps += 1
         self.index, self.finished, self.complete, self.usage = index, False, False, UNSET
-        self.text, self.reasoning, self.refs = [], [], []
+        self.void()
+        self.refs = []
         self.streamed.clear()
+
+    def void(self) -> None:
+        """What was said is said anew."""
+        self.text.clear()
+        self.reasoning.clear()
 
     def close(self, *, sure: bool, finish_reason: str = "") -> list[Event]:
         """The end of the step under way, if it is ``sure`` that it ended or its reply is whole."""
@@ -84,17 +90,17 @@ class Follower:
     """Follows one turn; it is told events as the wire tells them and gives them as the bus has them."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, _Run] = {}
-        self._main = self._run("")
+        self._runs: dict[str, Run] = {}
+        self.main = self._run("")
         self._questions: dict[str, OpenCall | None] = {}
         self._error: bus.ErrorInfo | UnsetType = UNSET
         self._finish_reason = ""
         self._usage = bus.Usage()
 
-    def _run(self, origin: str) -> _Run:
+    def _run(self, origin: str) -> Run:
         run = self._runs.get(origin)
         if run is None:
-            run = self._runs[origin] = _Run()
+            run = self._runs[origin] = Run()
         return run
 
     # --- what the wire says ---
@@ -109,16 +115,6 @@ class Follower:
         said = [event] if handle is None else handle(self, run, event)
         return before + said if before else said
 
-    def text(self, text: str) -> bus.TextDelta:
-        """A piece of the main run's answer; the same as :meth:`hear` makes of it."""
-        self._main.text.append(text)
-        return bus.TextDelta(text)
-
-    def reasoning(self, text: str) -> bus.ReasoningDelta:
-        """A piece of the main run's reasoning."""
-        self._main.reasoning.append(text)
-        return bus.ReasoningDelta(text)
-
     def used(self, usage: bus.Usage, origin: str = "") -> None:
         """Tokens of a request."""
         run = self._run(origin)
@@ -130,23 +126,23 @@ class Follower:
     def done(self, finish_reason: str) -> list[Event]:
         """The run succeeded."""
         self._finish_reason = finish_reason
-        return self._main.close(sure=True, finish_reason=finish_reason)
+        return self.main.close(sure=True, finish_reason=finish_reason)
 
     def failed(self, message: str) -> list[Event]:
         """The run failed."""
         self._error = bus.ErrorInfo("provider_error", message)
-        return [*self._main.close(sure=False), bus.ErrorRaised(self._error)]
+        return [*self.main.close(sure=False), bus.ErrorRaised(self._error)]
 
     def end(self, outcome: bus.Outcome, message: str = "") -> list[Event]:
         """The turn is over: after every call in it."""
-        said = self._main.close(sure=outcome == "completed")
+        said = self.main.close(sure=outcome == "completed")
         if outcome == "failed" and isinstance(self._error, UnsetType):
             said += self.failed(message or NO_OUTCOME)
         cause: Any = "stopped" if outcome == "cancelled" else "crashed"
-        said += [bus.CallCancelled(call.call_id, cause, "", call.name) for call in self._main.open.values()]
+        said += [bus.CallCancelled(call.call_id, cause, "", call.name) for call in self.main.open.values()]
         error = self._error if outcome == "failed" else UNSET
-        text = "".join(self._main.text)
-        return [*said, bus.TurnFinished(outcome, text, self._usage, error, self._finish_reason, self._main.steps)]
+        text = "".join(self.main.text)
+        return [*said, bus.TurnFinished(outcome, text, self._usage, error, self._finish_reason, self.main.steps)]
 
     # --- questions ---
 
@@ -167,33 +163,33 @@ class Follower:
 
     # --- events that say less than the bus wants to know ---
 
-    def _step_started(self, run: _Run, event: bus.StepStarted) -> list[Event]:
+    def _step_started(self, run: Run, event: bus.StepStarted) -> list[Event]:
         before = run.close(sure=True)
         run.begin(event.index)
         return [*before, event]
 
-    def _text(self, run: _Run, event: bus.TextDelta) -> list[Event]:
+    def _text(self, run: Run, event: bus.TextDelta) -> list[Event]:
         run.text.append(event.text)
         return [event]
 
-    def _reasoning(self, run: _Run, event: bus.ReasoningDelta) -> list[Event]:
+    def _reasoning(self, run: Run, event: bus.ReasoningDelta) -> list[Event]:
         run.reasoning.append(event.text)
         return [event]
 
-    def _retry(self, run: _Run, event: bus.RetryScheduled) -> list[Event]:
+    def _retry(self, run: Run, event: bus.RetryScheduled) -> list[Event]:
         if not run.finished:
-            run.text, run.reasoning = [], []
+            run.void()
         return [event]
 
-    def _call_started(self, run: _Run, event: bus.CallStarted) -> list[Event]:
+    def _call_started(self, run: Run, event: bus.CallStarted) -> list[Event]:
         run.streamed[event.call_id] = []
         return [event]
 
-    def _call_arguments(self, run: _Run, event: bus.CallArgumentsDelta) -> list[Event]:
+    def _call_arguments(self, run: Run, event: bus.CallArgumentsDelta) -> list[Event]:
         run.streamed.setdefault(event.call_id, []).append(event.delta)
         return [event]
 
-    def _call_ready(self, run: _Run, event: bus.CallReady) -> list[Event]:
+    def _call_ready(self, run: Run, event: bus.CallReady) -> list[Event]:
         text = "".join(run.streamed.pop(event.call_id, ())) or event.arguments_text
         run.complete = True
         run.refs.append(bus.CallRef(event.call_id, event.name, text))
@@ -201,7 +197,7 @@ class Follower:
         run.closed.discard(event.call_id)
         return [structs.replace(event, arguments_text=text)]
 
-    def _asked(self, run: _Run, event: bus.ApprovalRequested) -> list[Event]:
+    def _asked(self, run: Run, event: bus.ApprovalRequested) -> list[Event]:
         said = run.close(sure=False)
         fitting = (call for call in run.open.values() if call.name == event.name and not (call.asked or call.running))
         call = next(fitting, None)
@@ -211,12 +207,12 @@ class Follower:
         call_id = event.approval_id if call is None else call.call_id
         return [*said, structs.replace(event, call_id=call_id)]
 
-    def _output(self, run: _Run, event: bus.CallOutputDelta) -> list[Event]:
+    def _output(self, run: Run, event: bus.CallOutputDelta) -> list[Event]:
         if event.call_id in run.closed:
             return [event]  # a program that was left running in the background
         return [*run.close(sure=False), *run.started(event.call_id), event]
 
-    def _call_finished(self, run: _Run, event: bus.CallFinished) -> list[Event]:
+    def _call_finished(self, run: Run, event: bus.CallFinished) -> list[Event]:
         if event.call_id in run.closed:
             return []
         said = run.close(sure=False)
@@ -229,14 +225,14 @@ class Follower:
             return [*said, bus.CallCancelled(event.call_id, "denied", call.denied, call.name, event.output)]
         return [*said, structs.replace(event, name="" if call is None else call.name)]
 
-    def _host_tool_requested(self, run: _Run, event: bus.HostToolRequested) -> list[Event]:
+    def _host_tool_requested(self, run: Run, event: bus.HostToolRequested) -> list[Event]:
         return [event] if event.run_id else [*run.close(sure=False), event]
 
-    def _parked(self, run: _Run, event: bus.Parked) -> list[Event]:
+    def _parked(self, run: Run, event: bus.Parked) -> list[Event]:
         return [*run.close(sure=False), event]
 
 
-_HANDLERS: Final[dict[type[Event], Callable[[Follower, _Run, Any], list[Event]]]] = {
+_HANDLERS: Final[dict[type[Event], Callable[[Follower, Run, Any], list[Event]]]] = {
     bus.StepStarted: Follower._step_started,
     bus.TextDelta: Follower._text,
     bus.ReasoningDelta: Follower._reasoning,

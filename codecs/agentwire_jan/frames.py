@@ -39,19 +39,21 @@ _FRAMES: Final = [
     *(_frame(f"item/{tag}", params) for tag, params in PARAMS.items()),
 ]
 _LINES: Final[LineDecoder[Any]] = LineDecoder(reduce(or_, _FRAMES))
-_decode: Final = _LINES.decode
+
+decode: Final = _LINES.decode
+"""The notification on a line: its ``params`` are :class:`Completed`, or hold an event and its place.
+
+Raises ``msgspec.DecodeError`` or ``RecursionError`` for what is none of those: then turn to :func:`recover`.
+"""
 
 
-def decode(line: bytes) -> Any:
-    """The notification on a line: its ``params`` are :class:`Completed`, or hold an event and its place.
+def recover(line: bytes) -> Any:
+    """The notification on a line that :func:`decode` refused.
 
-    None if it is none of those; then it is an answer, or something this wire has no word for.
+    None if it is none after all; then it is an answer, or something this wire has no word for.
     """
-    try:
-        return _decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        if b'"method"' not in line:
-            return None
+    if b'"method"' not in line:
+        return None
     try:
         return _LINES.recover(line)
     except (BadJson, BadShape):

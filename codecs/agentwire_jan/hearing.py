@@ -54,6 +54,13 @@ def _listed(result: Any) -> list[SessionState]:
     ]
 
 
+def longest_line(result: Any) -> int:
+    """How long a line may be, with its line feed, as the answer to ``initialize`` says; 0: an older build, which says
+    nothing of it."""
+    parts = result.get("input_content_parts") if isinstance(result, dict) else None
+    return max(0, _count(parts, "max_line_bytes"))
+
+
 def done(method: str, command: Command, result: Any) -> Done:
     """The outcome of a command that was carried out."""
     make = _VALUES.get(method)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -14,16 +13,19 @@ from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Answered, Heard
 from agentwire.codec.jsontext import BadJson, append_line, parse
 from agentwire.commands import Command, JsonId, Refusal
+from agentwire.events import TextDelta
 from agentwire_jan import frames, hearing, rpc, sending
 from agentwire_jan.events_in import Told, TurnReader, unknown
-from agentwire_jan.following import Follower
 
 Said = list[Heard | Answered]
 """What a host makes of a line."""
 
 _ENCODER: Final = msgspec.json.Encoder()
+_decode: Final = frames.decode
+_TEXT: Final[Any] = frames.PARAMS["token"]
 
-CLIENT: Final = rpc.ClientInfo("agentwire", "0.1.0")
+INITIALIZE: Final = rpc.Initialize(rpc.PROTOCOL_VERSION, rpc.ClientInfo("agentwire", "0.1.0"), {})
+"""What a host says first; ``initialized`` follows."""
 
 ENDED: Final = "The agent ended before the turn did."
 
@@ -46,6 +48,8 @@ class _Turn:
         self.stopping = False
         """We asked for its end."""
         self.reader = TurnReader()
+        self.follower = self.reader.follower
+        self.main = self.follower.main
 
     def say(self, told: list[Told]) -> Said:
         """Events of this turn."""
@@ -77,7 +81,7 @@ class JanHost:
         if isinstance(made, Refusal):
             return made
         if not self._last:
-            self._write("initialize", rpc.Initialize(rpc.PROTOCOL_VERSION, CLIENT, {}), commands.Ping(), out)
+            self._write("initialize", INITIALIZE, commands.Ping(), out)
             append_line(_ENCODER, rpc.Call(method="initialized", params={}), out)
         return self._write(*made, command, out, session)
 
@@ -103,7 +107,7 @@ class JanHost:
 
     def _answer(self, command: commands.Approve | commands.Deny) -> Command | Refusal:
         for turn in self._turns.values():
-            follower = turn.reader.follower
+            follower = turn.follower
             if approval_id := follower.question(command.approval_id or command.call_id):
                 if isinstance(command, commands.Deny):
                     follower.deny(approval_id, command.reason)
@@ -119,18 +123,29 @@ class JanHost:
 
     def receive(self, line: bytes | LineFault) -> Said:
         """Read one line of the agent. It never raises: what cannot be understood is kept as it is."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [Heard(bus.Notice(f"The agent sent a line that cannot be read: {line.message}", "warning"))]
+        try:
+            params = _decode(line).params
+        except (msgspec.DecodeError, RecursionError):
+            return self._receive_again(line)
+        if params.__class__ is _TEXT and (turn := self._turns.get(params.turnId)) is not None:
+            # Nearly all there is: what _told() does, without its calls.
+            text = params.event.text
+            turn.main.text.append(text)
+            return [Heard(TextDelta(text), turn.session, turn.ref)]
+        return self._told(params)
+
+    def _receive_again(self, line: bytes) -> Said:
+        """The slow way, for a line that is not a notification as it stands."""
         if not line or line.isspace():
             return []
-        frame = frames.decode(line)
-        if frame is None:
-            return self._other(line)
-        params = frame.params
-        delta = _DELTAS.get(params.__class__)
-        if delta is not None and (turn := self._turns.get(params.turnId)) is not None:
-            return [Heard(delta(turn.reader.follower, params.event.text), turn.session, turn.ref)]
-        if isinstance(params, frames.Completed):
+        frame = frames.recover(line)
+        return self._other(line) if frame is None else self._told(frame.params)
+
+    def _told(self, params: Any) -> Said:
+        """The parameters of a notification."""
+        if params.__class__ is frames.Completed:
             return self._completed(params)
         return self._in_turn(params.sessionId, params.turnId, params.event)
 
@@ -140,10 +155,20 @@ class JanHost:
         if turn is None:
             if self._ended.get(session) == turn_id:
                 return []  # nothing of a turn comes after its end
-            turn = self._begin(session, turn_id, turn_id, [], said)
+            turn = self._begin(turn_id, session, self._prompt_for(session), said)
         return said + turn.say(turn.reader.read(item))
 
-    def _begin(self, session: str, turn_id: str, ref: JsonId, parts: list[bus.Part], said: Said) -> _Turn:
+    def _prompt_for(self, session: str) -> Command | None:
+        """What a turn that is heard of before it was answered for is the answer to; None: another host's prompt."""
+        sent = (one for one in self._waiting.values() if one.method == "turn/start" and one.session == session)
+        return next((one.command for one in sent), None)
+
+    def _begin(self, turn_id: str, session: str, prompt: Command | None, said: Said) -> _Turn:
+        ref: JsonId = turn_id
+        parts: list[bus.Part] = []
+        if isinstance(prompt, commands.Prompt):
+            ref = turn_id if prompt.ref is None else prompt.ref
+            parts = prompt.parts or [bus.Text(prompt.text)]
         turn = self._turns[turn_id] = _Turn(session, turn_id, ref)
         said += turn.say([(bus.TurnStarted(turn_id, ref, parts), "")])
         return turn
@@ -155,7 +180,7 @@ class JanHost:
         if turn is None:
             if self._ended.get(session) == turn_id:
                 return []
-            turn = self._begin(session, turn_id, turn_id, [], said)
+            turn = self._begin(turn_id, session, self._prompt_for(session), said)
         outcome = _OUTCOMES.get(params.stopReason, "completed")
         return said + self._end(turn, outcome, params.error or "")
 
@@ -196,10 +221,10 @@ class JanHost:
             refusal = hearing.refusal(sent.method, frame.get("error"))
             if sent.method != "initialize":
                 return [Answered(number, refusal)]
-            return [Heard(bus.ErrorRaised(bus.ErrorInfo("protocol_error", refusal.message)))]
-        if sent.method == "initialize":
-            return []
+            return self._shaken(None, refusal)
         result = frame["result"]
+        if sent.method == "initialize":
+            return self._shaken(result, None)
         said: Said = [Answered(number, hearing.done(sent.method, sent.command, result))]
         if sent.method == "turn/start":
             said += self._turn_started(sent, result)
@@ -208,16 +233,15 @@ class JanHost:
             said.insert(0, Heard(opened, opened.id))
         return said
 
+    def _shaken(self, result: Any, refusal: Refusal | None) -> Said:
+        """The handshake was answered."""
+        return [] if refusal is None else [Heard(bus.ErrorRaised(bus.ErrorInfo("protocol_error", refusal.message)))]
+
     def _turn_started(self, sent: _Sent, result: Any) -> Said:
         turn_id = hearing.text(result, "turnId")
-        command = sent.command
-        if not turn_id or turn_id in self._turns or not isinstance(command, commands.Prompt):
-            return []
-        if self._ended.get(sent.session) == turn_id:
-            return []
         said: Said = []
-        parts = command.parts or [bus.Text(command.text)]
-        self._begin(sent.session, turn_id, turn_id if command.ref is None else command.ref, parts, said)
+        if turn_id and turn_id not in self._turns and self._ended.get(sent.session) != turn_id:
+            self._begin(turn_id, sent.session, sent.command, said)
         return said
 
     def close(self) -> Said:
@@ -230,12 +254,6 @@ class JanHost:
         self._waiting.clear()
         return said
 
-
-_DELTAS: Final[dict[type[Any], Callable[[Follower, str], bus.Event]]] = {
-    frames.PARAMS["token"]: Follower.text,
-    frames.PARAMS["reasoning"]: Follower.reasoning,
-}
-"""What nearly every line is goes a short way."""
 
 _PLACE: Final = ("sessionId", "turnId")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType, to_builtins
+from msgspec import UNSET, Raw, Struct, UnsetType, to_builtins
 
 from agentwire import commands as bus
 from agentwire.commands import Command, Refusal
@@ -94,8 +94,13 @@ def _answer(command: bus.AnswerHostTool, session: str) -> Made:
     if command.is_error:
         params["isError"] = True
     if not isinstance(command.details, UnsetType):
-        params["details"] = command.details
+        params["details"] = _object(command.details)
     return "tool/respond", params
+
+
+def _object(details: Raw) -> Any:
+    """An agent refuses details that are no object, and the request would stay open."""
+    return details if bytes(details).lstrip()[:1] in (b"{", b"n") else {"value": details}
 
 
 def _input(text: str, parts: Sequence[Part]) -> str | list[Any] | Refusal:
@@ -107,9 +112,8 @@ def _input(text: str, parts: Sequence[Part]) -> str | list[Any] | Refusal:
 def _content(parts: Sequence[Part]) -> str | list[Any] | Refusal:
     if not parts:
         return ""
-    if len(parts) == 1 and isinstance(parts[0], Text):
-        return parts[0].text
-    return _parts(parts)
+    text = messages.plain_text(parts)
+    return _parts(parts) if text is None else text
 
 
 def _parts(parts: Sequence[Part]) -> list[Any] | Refusal:

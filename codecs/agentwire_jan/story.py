@@ -55,11 +55,17 @@ class Story:
         self.steps: dict[int, bus.StepFinished] = {}
         """By the place of a step's end in the log: what is ever heard of it."""
         self._heard: list[list[Event]] = []
+        self.go_on(records)
+
+    def go_on(self, records: Sequence[Record]) -> None:
+        """Go through what comes next beforehand."""
+        turn_id, self._at = self.turn_id, 0
+        self._heard.clear()
+        self.steps.clear()
         for record in records:
             self._heard.append(self._hear(record))
             self.advance(record)
-        self._at = 0
-        self.turn_id = ""
+        self._at, self.turn_id = 0, turn_id
 
     def heard(self) -> list[Event]:
         """What a host hears at the record at hand."""

@@ -193,6 +193,26 @@ async def test_a_resumed_session_has_the_tools_that_are_declared_now(
     assert (result["result"], result["session_id"]) == ("Clear.", session)
 
 
+async def test_a_resumed_session_gives_parts_back_as_they_came(runs: Runs, model: ModelService) -> None:
+    model.script("ok", "still ok")
+    parts = [
+        {"type": "text", "text": "look", "cache_control": {"type": "ephemeral"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD", "detail": "high"}, "x": 1.5},
+    ]
+    jan = await runs()
+    await jan.send({"type": "user", "content": parts})
+    session = (await jan.ended())["session_id"]
+    jan = await runs(f"--resume={session}", "and now?")
+    await jan.ended()
+    (updated,) = [event for event in jan.events if event["type"] == "messages_updated"]
+    assert updated["messages"][0] == {"role": "user", "content": parts}
+    (sent,) = [event for event in jan.events if event["type"] == "request_provenance"]
+    assert [image["bytes"] for image in sent["images"]] == [3]
+    assert model.requests[-1].body["messages"][1]["content"][1] == {
+        "type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD", "detail": "high"},
+    }  # fmt: skip
+
+
 async def test_a_resumed_session_is_named_even_if_the_run_fails(launch: Launcher, model: ModelService) -> None:
     configure(launch)
     model.script("ok", Refused(401, "no"))

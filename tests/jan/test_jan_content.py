@@ -5,12 +5,13 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import json_values
 
-from agentwire.events import File, HostTool, Image, Text
+from agentwire.events import File, HostTool, Image, Part, Text
 from agentwire_jan.declarations import (
     DELEGATES,
     MAX_TOOLS,
@@ -22,7 +23,7 @@ from agentwire_jan.declarations import (
     tool_specs,
 )
 from agentwire_jan.messages import parts_to_wire
-from agentwire_jan.parts import BadContent, read_parts
+from agentwire_jan.parts import MAX_DEPTH, MAX_EXTRA, BadContent, read_parts
 
 # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -92,7 +93,11 @@ def test_parts_that_are_accepted() -> None:
         image("data:IMAGE/JPEG;BASE64,QUJD", detail="low"),
         image("data:image/webp;x=1;base64,"),
     ]
-    assert read_parts(parts, "user") == [Text(""), Image("image/jpeg", "QUJD"), Image("image/webp", "")]
+    assert read_parts(parts, "user") == [
+        Text("", {"cache_control": {}}),
+        Image("image/jpeg", "QUJD", extra={"image_url": {"detail": "low"}}),
+        Image("image/webp", ""),
+    ]
 
 
 def test_parts_are_written_as_they_are_read() -> None:
@@ -102,6 +107,59 @@ def test_parts_are_written_as_they_are_read() -> None:
         {"type": "text", "text": "/w/a"},
         {"type": "text", "text": "/w/b.png"},
     ]
+
+
+PLAIN = [{"type": "text", "text": "x"}, image("data:image/png;base64,QUJD")]
+
+_EXTRAS = st.dictionaries(
+    st.text(max_size=8).filter(lambda name: name not in ("type", "text", "image_url", "url")), json_values, max_size=3
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_EXTRAS, _EXTRAS, _EXTRAS)
+def test_whatever_else_a_part_says_is_given_back(text: Any, outer: Any, inner: Any) -> None:
+    given = [{**PLAIN[0], **text}, {**image("data:image/png;base64,QUJD", **inner), **outer}]
+    read = read_parts(given, "user")
+    assert parts_to_wire(read) == given
+    stored = msgspec.json.decode(msgspec.json.encode(read), type=list[Part])
+    assert parts_to_wire(stored) == given
+
+
+def test_what_was_said_beside_replaces_nothing() -> None:
+    """A bus event of anybody's making."""
+    extra = {"type": "audio", "text": "y", "url": "z", "image_url": {"url": "u", "detail": "low"}}
+    assert parts_to_wire([Text("x", extra)]) == [{**extra, "type": "text", "text": "x"}]
+    assert parts_to_wire([Image("image/png", "QUJD", extra=extra)]) == [
+        {**extra, "type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD", "detail": "low"}}
+    ]
+    assert parts_to_wire([Image("image/png", "QUJD", extra={"image_url": 7})]) == [PLAIN[1]]
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("beside", "fits"),
+    [
+        ({"x": "a" * (MAX_EXTRA - 8)}, True),
+        ({"x": "a" * (MAX_EXTRA - 7)}, False),
+        ({"x": nested(MAX_DEPTH - 1)}, True),
+        ({"x": nested(MAX_DEPTH)}, False),
+        ({"x": nested(900)}, False),
+    ],
+)
+def test_what_a_part_says_beside_is_bounded(beside: dict[str, Any], fits: bool) -> None:
+    for part in ({**PLAIN[0], **beside}, {**PLAIN[1], **beside}):
+        if fits:
+            assert parts_to_wire(read_parts([part], "user")) == [part]
+            continue
+        with pytest.raises(BadContent, match="more than 16384 bytes beside its text or image"):
+            read_parts([part], "user")
 
 
 @settings(max_examples=60, deadline=None)

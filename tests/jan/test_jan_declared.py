@@ -86,7 +86,7 @@ def test_an_event_has_jan_s_fields(tag: str) -> None:
     """The same keys and types; what Jan demands is always there."""
     theirs = (events() if tag != "retry" else events("fork-rpc-schema.json"))[tag]
     mine = ours(wire.ITEMS[tag])
-    left_out = {"execution_id", "images"}  # what we have nothing to say of
+    left_out = {"execution_id"}  # what we have nothing to say of
     assert set(mine["properties"]) == set(theirs["properties"]) - left_out
     for name, schema in theirs["properties"].items():
         if name in mine["properties"] and name != "type" and types(mine["properties"][name]):

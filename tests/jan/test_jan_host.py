@@ -322,7 +322,9 @@ def test_a_turn_with_a_call() -> None:
     lines = [
         {"type": "step", "index": 1, "max": 0},
         {"type": "request_provenance", "model": "m", "request_sha256": "ab", "body_bytes": 3, "api_type": "anthropic",
-         "session_id": "S", "images": [{"sha256": "x"}]},
+         "session_id": "S", "images": [
+             {"sha256": "x"}, {"sha256": "y", "mime_type": "image/png", "bytes": 9, "tool_call_id": "c"},
+         ]},
         {"type": "token", "text": "I "},
         {"type": "token", "text": "write"},
         {"type": "tool_call_started", "id": "c", "name": "write"},
@@ -335,7 +337,8 @@ def test_a_turn_with_a_call() -> None:
     heard = [event for line in lines for event in said(driven.item(line))]
     spent = events.Usage(5, 2, 1)
     text = '{"b": 1, "a": 2}'
-    assert heard[1] == events.RequestSent("", "m", "messages", "ab", 3)
+    images = [events.SentImage("x", "", 0), events.SentImage("y", "image/png", 9, "c")]
+    assert heard[1] == events.RequestSent("", "m", "messages", "ab", 3, images=images)
     assert heard[6:] == [
         events.CallReady("c", "write", text, Raw(b'{"a":2,"b":1}')),
         events.StepFinished(0, "I write", "", [events.CallRef("c", "write", text)], spent, "tool_calls"),

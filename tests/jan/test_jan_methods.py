@@ -246,7 +246,7 @@ def test_turn_start(idle: Line) -> None:
     url = "data:Image/PNG;base64,iVBORw0KGgo="
     parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url, "detail": "low"}}]
     assert idle.command("turn/start", {"sessionId": "S", "input": parts}) == bus.Prompt(
-        parts=[Text("look"), Image("image/png", "iVBORw0KGgo=")], session="S"
+        parts=[Text("look"), Image("image/png", "iVBORw0KGgo=", extra={"image_url": {"detail": "low"}})], session="S"
     )
     assert idle.call("turn/start", {"sessionId": "S", "input": "hi"}, "T-1") == {"result": {"turnId": "T-1"}}
 

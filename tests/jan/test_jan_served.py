@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import uuid
 from typing import Any
@@ -343,6 +345,30 @@ async def test_input_that_is_refused(jan: Jan, model: ModelService) -> None:
     await jan.turn(session, [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG}}])
     assert (await jan.end())["stopReason"] == "completed"
     assert PNG.encode() in (await model.request(1)).raw
+
+
+async def test_what_parts_say_beside_reaches_the_service_and_is_given_back(jan: Jan, model: ModelService) -> None:
+    """Extra keys pass through (section 3.6); the images of a request are told (section 2.1)."""
+    model.script(Reply(MOVE), "done")
+    session = await jan.start(**HOSTED)
+    looked_at = {"type": "image_url", "image_url": {"url": PNG, "detail": "low", "x": [1]}, "y": {"z": None}}
+    asked = [{"type": "text", "text": "look", "cache_control": {"type": "ephemeral"}}, looked_at]
+    await jan.turn(session, asked)
+    request = (await jan.item("tool_request"))["request_id"]
+    await jan.ask("tool/respond", requestId=request, content=[{"type": "text", "text": "seen"}, looked_at])
+    assert (await jan.end())["stopReason"] == "completed"
+    for number, seen in ((1, 1), (2, 2)):
+        sent = (await model.request(number)).body["messages"]
+        images = [part for said in sent if said["role"] == "user" for part in said["content"] if "image_url" in part]
+        assert images == [{"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}] * seen
+    data = base64.b64decode(PNG.partition(",")[2])
+    image = {"sha256": hashlib.sha256(data).hexdigest(), "mime_type": "image/png", "bytes": len(data)}
+    first, second = jan.told("request_provenance")
+    assert first["images"] == [image]
+    assert second["images"] == [image, {**image, "tool_call_id": "call-1"}]
+    told = jan.told("messages_updated")[-1]["messages"]
+    assert told[0] == {"role": "user", "content": asked}
+    assert told[-1]["content"] == [{"type": "text", "text": "seen"}, looked_at]
 
 
 async def test_a_steer_is_in_the_next_request(jan: Jan, model: ModelService) -> None:
