@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import UNSET, Struct, ValidationError, convert, to_builtins
 
 from agentwire import registry
+from agentwire.allowing import without_effect
+from agentwire.approvals import CATEGORIES
 from agentwire.children.secret_variables import hide
 from agentwire.commands import Check, ForkSession, OpenSession, Prompt, ResumeSession, SessionState
 from agentwire.config import Config, Loaded, combine, load
 from agentwire.events import ImageInput, Mode, Notice
 from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
-from agentwire.opening import fork_session, open_session
+from agentwire.opening import LATEST, fork_session, open_session
 from agentwire.options import ServeOptions
 from agentwire.policy import Policy
 from agentwire.provider.contract import ConfigError, Provider, ProviderPlugin, ProviderSettings
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentwire.setup")
 
 DEFAULT_PROVIDER = "anthropic"
+
+RUNS_COMMANDS = "ExecCommand"
+BUILTIN_TOOLS = ("Read", "Write", "Edit", RUNS_COMMANDS, "Glob", "Grep", "Spawn", "ViewImage")
+DELEGATE_TOOLS = ("dispatch_subagent", "message_subagent", "stop_subagent", "list_subagents")
+"""Names of the built-in tools, which are imported later than a session opens."""
 
 TIME_LIMITS = ("connect_timeout", "silence_timeout")
 """Options that every provider has: seconds to connect, and seconds without a byte."""
@@ -81,10 +88,14 @@ class Setup:
 
     def described(self) -> dict[str, Any]:
         """What decides how sessions behave, without secrets: options, and configuration for the usual workspace."""
+        from agentwire.agent.names import name_of
         from agentwire.agent.witness import without_secrets
 
-        agent = "" if self.agent is None else f"{type(self.agent).__module__}.{type(self.agent).__qualname__}"
-        about = {"options": without_secrets(to_builtins(self.options)), "agent": agent}
+        about = {
+            "options": without_secrets(to_builtins(self.options)),
+            "agent": "" if self.agent is None else name_of(self.agent),
+            "sessions": self.store.directory,
+        }
         try:
             place = self._place("")
         except ConfigError:  # whoever opens a session is told
@@ -136,17 +147,28 @@ class Setup:
         """Open a copy of a session of this process."""
         place = self._place(str(source.workspace))
         session = fork_session(self.store, source, command.id or new_session_id())
+        if self.witness is not None:
+            self.witness.opened(session.id)
         return Boot(session, self.agent, self._mcp_specs(place.config)[0])
 
     def stored(self) -> list[SessionState]:
         """The sessions that have a journal, newest first."""
-        return [
+        found = [
             SessionState(
                 info.id, info.model, open=False, workspace=info.workspace, created=info.created, modified=info.modified
             )
             for info in self.store.list()
             if not info.problem
         ]
+        if self.witness is not None:
+            self.witness.stored(found)
+        return found
+
+    def remove(self, session: str) -> None:
+        """Remove a stored session that is not open. Raises what the store does."""
+        if self.witness is not None:
+            self.witness.takes_up(self.store, session, whole=False)
+        self.store.remove(session)
 
     # --- models ---
 
@@ -211,6 +233,9 @@ class Setup:
         place = self._place(command.workspace)
         provider, model = self._provider(place.config, command.model)
         specs, problems = self._mcp_specs(place.config)
+        if self.witness is not None and resume is not None and given_id is None:
+            latest = resume == LATEST and not literal
+            self.witness.takes_up(self.store, resume, latest_of=str(place.workspace) if latest else "")
         session = open_session(
             self.store,
             self._settings(place, command, provider, model),
@@ -223,12 +248,30 @@ class Setup:
             mcp=bool(place.config.mcp_servers),
             ephemeral=command.ephemeral or self.options.ephemeral,
         )
-        for text in [*self.options.notices, *problems, *filter(None, [place.notice])]:
+        told = [*self.options.notices, *problems, *filter(None, [place.notice]), *self._idle_rules(place, command)]
+        for text in told:
             if text not in self._told:
                 logger.warning("%s", text)
             self._told.add(text)
             session.append(Notice(text, "warning"))
         return Boot(session, self.agent, specs)
+
+    def _idle_rules(self, place: Place, command: OpenSession) -> list[str]:
+        """What is wrong with rules of the allow list that free nothing."""
+        rules = (*self.options.allow, *place.config.allow)
+        if not rules:
+            return []
+        names = self.policy.tool_names
+        own = [tool.name for tool in getattr(self.agent, "tools", ()) if hasattr(tool, "name")]
+        tools = [names.get(name, name) for name in BUILTIN_TOOLS]
+        tools += [*(DELEGATE_TOOLS if self.policy.delegates else ()), *own, *(tool.name for tool in command.tools)]
+        return without_effect(
+            rules,
+            tools=[*filter(None, tools)],
+            categories=sorted(CATEGORIES),
+            runs=[*filter(None, [names.get(RUNS_COMMANDS, RUNS_COMMANDS), *own])],
+            more=bool(place.config.mcp_servers),
+        )
 
     def _place(self, given: str) -> Place:
         workspace = _workspace(given or self.options.workspace)

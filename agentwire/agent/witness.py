@@ -1,15 +1,17 @@
 """What an agent was given, for a recording: each reply of a model and each result of a tool, as they came.
 
 With these beside the wire a recording can be done again without a model and without running anything (``agentwire
-replay --verify``). They are kept in the bus's own words, after the provider has read the service's: nothing of the
-request is in them, no header and no key.
+replay --verify``). A reply is kept twice: as the service sent it (:mod:`agentwire.agent.replies`), if it came over
+HTTP, and in the bus's own words, as the provider read it. Of the request nothing is kept, no header and no key.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,15 +19,25 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from agentwire.agent.host_tools import HostToolCall
+from agentwire.agent.replies import Replies
 from agentwire.events import Diff
+from agentwire.log.errors import StoreError
 from agentwire.provider.contract import Completion, Emit, ModelRequest, Provider, ProviderError, StreamEvent
+from agentwire.provider.hearing import LISTENER
 from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
 
 if TYPE_CHECKING:
+    from agentwire.commands import SessionState
     from agentwire.recording import Recorder
+    from agentwire.store import SessionStore
+
+logger = logging.getLogger("agentwire.recording")
 
 FACTS: Final = ("name", "category", "overlaps", "output_limit", "gate")
 """What planning a call asks its tool, beside what depends on the arguments."""
+
+PIECE: Final = 1 << 20
+"""Bytes of a journal that an entry holds, about."""
 
 
 def stands_in(tool: Tool | None) -> bool:
@@ -41,6 +53,8 @@ class Witness:
         self._recorder = recorder
         self._requests = count(1)
         self._providers: set[str] = set()
+        self._sessions: set[str] = set()
+        """Those that need not be recorded any more."""
 
     def begins(self, about: dict[str, Any]) -> None:
         """Record what the server was told, without its secrets."""
@@ -60,6 +74,34 @@ class Witness:
     def tool(self, name: str, found: Tool | None) -> Tool | None:
         """The tool of a call, its answers recorded."""
         return _Called(found, self) if found is not None and stands_in(found) else found
+
+    def opened(self, session: str) -> None:
+        """A session was opened: from now on the recording tells of it."""
+        self._sessions.add(session)
+
+    def takes_up(self, store: SessionStore, session: str, *, latest_of: str = "", whole: bool = True) -> None:
+        """Record a stored session (or the newest one of the workspace ``latest_of``) as it is, before it is taken up,
+        unless the recording has told of it already; if it is not ``whole``, then that it is there.
+
+        A journal that is not there, or cannot be read, is not recorded: whoever takes it up is told.
+        """
+        try:
+            session = store.latest(latest_of).id if latest_of else session
+            if session in self._sessions:
+                return
+            with open(store.path(session), "rb") as journal:
+                self._sessions.add(session)
+                while lines := journal.readlines(PIECE) if whole else [journal.readline()]:
+                    for piece in _pieces(lines):
+                        self._recorder.aside("note", {"journal": session, **piece})
+                    if not whole:
+                        return
+        except (OSError, StoreError) as error:
+            logger.info("the session %s is not recorded: %s", session, error)
+
+    def stored(self, sessions: Sequence[SessionState]) -> None:
+        """Record which sessions were stored when a host asked."""
+        self._recorder.aside("note", {"stored": sessions})
 
     def number(self) -> int:
         """The number of a model request: they count from 1."""
@@ -94,6 +136,8 @@ class _Provider:
             events.append([_since(began), name, Raw(msgspec.json.encode(event))])  # now: ids in it may yet change
             emit(event)
 
+        replies = Replies(began)
+        before = LISTENER.set(replies)
         try:
             completion = await self._inner.complete(request, heard)
             about["completion"] = completion
@@ -111,6 +155,9 @@ class _Provider:
             about["crashed"] = [type(error).__name__, str(error)]
             raise
         finally:  # also when it was stopped: what was heard until then is what the agent was given
+            LISTENER.reset(before)
+            if http := replies.told():
+                about["http"] = http
             self._witness.told("model", {**about, "took": _since(began), "events": events})
 
 
@@ -192,6 +239,19 @@ class _Called(Tool):
 
     def _tell(self, **about: Any) -> None:
         self._witness.told("tool", {**self._names, "name": self.name, **about})
+
+
+def _pieces(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    """A journal's lines as they are kept; one that is not UTF-8 (it was torn) by itself."""
+    told: list[str] = []
+    for line in lines:
+        try:
+            told.append(line.decode())
+        except UnicodeDecodeError:
+            yield from filter(None, [{"lines": told} if told else {}, {"base64": base64.b64encode(line).decode()}])
+            told = []
+    if told:
+        yield {"lines": told}
 
 
 def _result(result: object) -> Any:

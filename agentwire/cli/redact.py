@@ -19,8 +19,9 @@ def redact(file: Path, output: Path, fields: tuple[str, ...], variables: tuple[s
     """Take secrets out of a recording, and the contents of chosen fields.
 
     Keys, tokens and passwords are found by their names (api_key, Authorization, ...) and by what they look like. What
-    is taken out leaves as many characters behind; ids and the shape of every line stay, so the copy still replays. Look
-    it over before you give it away: a secret that looks like nothing is not found.
+    is taken out leaves as many characters behind; ids and the shape of every line stay, so the copy still replays. With
+    any --field all that a model service said goes from its replies as they came, for it names things otherwise. Look
+    the copy over before you give it away: a secret that looks like nothing is not found.
     """
     from agentwire.recording import RecordingError, open_recording
     from agentwire.replay.redaction import Redaction

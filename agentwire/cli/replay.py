@@ -29,14 +29,15 @@ DIFFERENT = 1
 @click.option("--emit", "what", flag_value="emit", help="Write the agent's lines again on standard output.")
 @click.option("--serve", "what", flag_value="serve", help="Be the recorded agent for a host on standard input.")
 @click.option("--verify", "what", flag_value="verify", help="Have our server do it again, and compare.")
+@click.option("--agent", metavar="MODULE:NAME", help="With --verify: the agent, if it was one of your own.")
 @click.option("--lenient", is_flag=True, help="With --serve: a host may say other things, if of the same kind.")
 @click.option("--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, help="Times as fast as recorded.")
 @click.option("--instant", is_flag=True, help="Do not wait.")
 @click.option("--step", is_flag=True, help="Wait for Enter before each line or event.")
 @click.option("--from-turn", type=click.IntRange(min=1), default=1, help="Begin with this turn.")
 def replay(
-    file: Path, codec: str | None, wire: str | None, what: str, lenient: bool, speed: float, instant: bool, step: bool,
-    from_turn: int,
+    file: Path, codec: str | None, wire: str | None, what: str, agent: str | None, lenient: bool, speed: float,
+    instant: bool, step: bool, from_turn: int,
 ) -> int:  # fmt: skip
     """Replay a recording of a wire, or a log of an agent's output.
 
@@ -45,8 +46,9 @@ def replay(
     error with the line of FILE, and ends the replay with status 1 unless --lenient is given.
 
     With --verify a recording of `agentwire serve --record` is done again by our own server, with the recorded replies
-    of the model and results of the tools: nothing is run. The first difference is shown; the status says whether there
-    was one.
+    of the model service, byte for byte through the provider that read them, and the recorded results of the tools: no
+    tool is run, nobody is asked, no key is needed. The first difference is shown, once ids, times and places are set
+    aside; the status says whether there was one. An agent of your own is named by --agent, for its code runs.
     """
     from agentwire.recording import RecordingError, open_recording
     from agentwire.registry import UnknownName
@@ -55,6 +57,8 @@ def replay(
 
     if lenient and what != "serve":
         raise click.UsageError("--lenient goes with --serve.")
+    if agent and what != "verify":
+        raise click.UsageError("--agent goes with --verify.")
     if (step or from_turn > 1) and what in ("serve", "verify"):
         raise click.UsageError(f"--{'step' if step else 'from-turn'} does not go with --{what}.")
     # What a codec says to an agent's log of a host's bad lines was said when it was recorded.
@@ -65,15 +69,12 @@ def replay(
         if what == "serve":
             return _serve(recording, wire, codec, pace, lenient)
         if what == "verify":
-            return _verify(recording)
+            return _verify(recording, agent or "")
         return _play(recording, wire, codec, what, pace, step, from_turn)
     except UnknownName as error:
         raise click.UsageError(str(error)) from None
     except (RecordingError, Unrecognised) as error:
         raise click.ClickException(str(error)) from None
-    except BrokenPipeError:  # `| head`: whoever read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _codec_of(recording: Recording, wire: str | None) -> Codec:
@@ -161,10 +162,12 @@ def _serve(recording: Recording, wire: str | None, target: str | None, pace: Any
     return act(recording, source, target, pace, lenient=lenient)
 
 
-def _verify(recording: Recording) -> int:
+def _verify(recording: Recording, agent: str) -> int:
     from agentwire.replay.verifying import verify
 
-    difference = verify(recording)
+    if agent:
+        sys.path.insert(0, os.getcwd())  # as `python -m` has it
+    difference = verify(recording, agent)
     if difference is None:
         click.echo(f"replay: {recording.path}: our server did the same again", err=True)
         return 0

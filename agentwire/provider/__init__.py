@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agentwire.provider.address import Address, endpoint, find_key, find_service, host
     from agentwire.provider.children import Child, child_environment, start_child
     from agentwire.provider.conversation import (
+        extra_of,
         legal_id,
         legal_name,
         load_images,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from agentwire.provider.think_tags import ThinkSplitter
 
 _HOMES = {
-    "conversation": ("legal_id", "legal_name", "load_images", "merge_runs", "paired", "prompt_parts"),
+    "conversation": ("extra_of", "legal_id", "legal_name", "load_images", "merge_runs", "paired", "prompt_parts"),
     "address": ("Address", "endpoint", "find_key", "find_service", "host"),
     "children": ("Child", "child_environment", "start_child"),
     "http": ("HttpClient",),
@@ -91,6 +92,7 @@ __all__ = [
     "auth",
     "child_environment",
     "endpoint",
+    "extra_of",
     "find_key",
     "find_service",
     "host",

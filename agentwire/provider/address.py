@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from ipaddress import ip_address
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 
 from msgspec import Struct
 
 from agentwire.provider.contract import ConfigError, ProviderSettings
 
 _USER = re.compile(r"//[^/]*@")
+_TELL_TALE = re.compile(r"(?i)auth|code|cookie|cred|key|pass|secret|sig|token")
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|preview)\d*)?")
 
 
@@ -59,6 +61,19 @@ def endpoint(base_url: str, path: str, *, version: str = "v1", verbatim: bool = 
 def host(url: str) -> str:
     """The host (and port) of an address, for messages: never its user or password."""
     return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def secrets_in(url: str) -> tuple[str, ...]:
+    """What no message may show of an address, as written and as meant: its password, or a user without one, and what
+    stands in its query under a name that tells of a secret."""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    found = [user, user.partition(":")[2], base64.b64encode(unquote(user).encode()).decode()] if user else []
+    for pair in parts.query.split("&"):
+        name, _, value = pair.partition("=")
+        if _TELL_TALE.search(unquote(name)):
+            found.append(value)
+    return tuple(dict.fromkeys(filter(None, [*found, *map(unquote, found), *map(unquote_plus, found)])))
 
 
 def is_local(url: str) -> bool:

@@ -54,7 +54,7 @@ _TOO_LONG = re.compile(
     r"|input is too long|reduce the length of the (?:messages|prompt)",
     re.IGNORECASE,
 )
-_KEYS = re.compile(r"\b(sk|pk|gsk|xai|key)-[A-Za-z0-9_-]{8,}|\b(Bearer)\s+[A-Za-z0-9._~+/=-]{8,}")
+KEYS = re.compile(r"\b(sk|pk|gsk|xai|key)-[A-Za-z0-9_-]{8,}|\b(Bearer)\s+[A-Za-z0-9._~+/=-]{8,}")
 _TRY_AGAIN = re.compile(r"(?:try|retry)(?: again)? (?:in|after) ([0-9.]+) ?(ms|s)", re.IGNORECASE)
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
@@ -157,7 +157,7 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
     for secret in secrets:
         if len(secret) >= MIN_SECRET:
             text = text.replace(secret, "***")
-    return _KEYS.sub(lambda match: f"{match[1] or match[2]} ***", text)
+    return KEYS.sub(lambda match: f"{match[1] or match[2]} ***", text)
 
 
 def _kind(found: Fault, status: int, otherwise: Kind) -> Kind:

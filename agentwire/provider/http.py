@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from agentwire.provider import errors
-from agentwire.provider.address import host, is_local
+from agentwire.provider.address import host, is_local, secrets_in
 from agentwire.provider.contract import ProviderError, ProviderSettings
+from agentwire.provider.hearing import LISTENER, Exchange
 from agentwire.provider.reader import ReplyReader
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ class HttpClient:
         """Where requests go that name no other address of the service."""
         self.service = host(url)
         """What messages call the service."""
-        self.secrets = tuple(secret for secret in secrets if secret)
+        self.secrets = tuple(secret for secret in (*secrets, *secrets_in(url)) if secret)
+        self.transport: httpx.AsyncBaseTransport | None = None
+        """Answers in the place of the network, if it is set before the first request."""
         self._connect_timeout = settings.connect_timeout
         self._silence_timeout = settings.silence_timeout
         self._client: httpx.AsyncClient | None = None
@@ -57,12 +61,19 @@ class HttpClient:
 
         failure: ProviderError | None = None
         began = False
+        exchange: Exchange | None = None
+        if (listener := LISTENER.get()) is not None:
+            exchange = listener.asks(self.service, "POST", urlsplit(url or self.url).path, self.secrets)
         # One scope for the whole request: its deadline moves when the reply is whole, and cancelling it is the way
         # to leave a response early in which httpx's nested generators are all unwound.
         with trio.CancelScope() as scope:
             try:
                 async with client.stream("POST", url or self.url, headers=_sent(headers), content=body) as response:
                     began = True
+                    if exchange is not None:
+                        from agentwire.provider.overheard import listen
+
+                        listen(response, exchange)
                     if not response.is_success:
                         raise await self._refusal(response)
                     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -81,6 +92,8 @@ class HttpClient:
                             if reader.patience is not None:
                                 scope.deadline = min(scope.deadline, trio.current_time() + reader.patience)
             except httpx.HTTPError as error:
+                if exchange is not None:
+                    exchange.broke(type(error).__name__, self._said(error), type(_root(error)).__name__)
                 if reader.patience is None and failure is None:
                     raise self._broken(error, began) from error
         if failure is not None:
@@ -95,6 +108,8 @@ class HttpClient:
     async def _ready(self) -> httpx.AsyncClient:
         import trio
 
+        if self._client is None and self.transport is not None:
+            self._client = self._set_up()
         if self._client is None:
             if self._setting_up is None:
                 self._setting_up = trio.Lock()
@@ -110,6 +125,8 @@ class HttpClient:
 
         silence = self._silence_timeout
         try:
+            if self.transport is not None:
+                return httpx.AsyncClient(transport=self.transport, trust_env=False, timeout=httpx.Timeout(None))
             # A context without certificates trusts nobody, and takes no time to make: right for plain HTTP.
             context = _tls_context() if self.url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             return httpx.AsyncClient(
@@ -147,8 +164,7 @@ class HttpClient:
 
         import httpx
 
-        service, cause = self.service, _root(error)
-        text = errors.redact(str(error) or str(cause) or type(cause).__name__, self.secrets)
+        service, cause, text = self.service, _root(error), self._said(error)
         match error:
             case httpx.ConnectTimeout():
                 seconds = f"{self._connect_timeout:g}"
@@ -166,6 +182,10 @@ class HttpClient:
                 return ProviderError(f"{service} sent what cannot be decompressed: {text}", kind="bad_reply")
         message = f"The connection to {service} broke off: {text}"
         return ProviderError(message, kind="stream" if began else "connect", retryable=True)
+
+    def _said(self, error: httpx.HTTPError) -> str:
+        cause = _root(error)
+        return errors.redact(str(error) or str(cause) or type(cause).__name__, self.secrets)
 
 
 def _sent(headers: Mapping[str, str]) -> dict[str, str]:

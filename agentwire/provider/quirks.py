@@ -6,7 +6,8 @@ A provider declares its own options by subclassing :class:`HttpQuirks` (or any s
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -37,10 +38,26 @@ class HttpQuirks(Struct, frozen=True, kw_only=True):
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError("max_tokens must be at least 1")
 
+    def choices(self) -> dict[str, Any]:
+        """The options that are switches, numbers or words of a list, as far as they are not what they usually are:
+        whatever a user wrote freely is not among them, and so no secret."""
+        return {
+            field.name: value
+            for field in msgspec.structs.fields(self)
+            if _is_choice(field.type) and (value := getattr(self, field.name)) != field.default
+        }
+
     def secrets(self) -> tuple[str, ...]:
         """Values of headers that no message may show."""
         tell_tale = ("auth", "cookie", "key", "secret", "token")
         return tuple(value for name, value in self.headers.items() if any(part in name.lower() for part in tell_tale))
+
+
+def _is_choice(kind: Any) -> bool:
+    """Whether values of a type are switches, numbers, words of a list, or nothing."""
+    if get_origin(kind) is Literal or kind in (bool, int, float, type(None)):
+        return True
+    return get_origin(kind) in (Union, UnionType) and all(map(_is_choice, get_args(kind)))
 
 
 Q = TypeVar("Q", bound=Struct)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentwire.provider.contract import Completion, Emit, ModelRequest, ProviderError, ProviderSettings
+from agentwire.provider.hearing import LISTENER, Reading
 from agentwire.provider.http import HttpClient
 from agentwire.provider.quirks import HttpQuirks, auth
 
 if TYPE_CHECKING:
+    import httpx
+
     from agentwire.provider.reader import EventStreamReader
 
 
@@ -38,6 +42,9 @@ class HttpService(ABC):
         self.model = settings.model or model
         self._headers: dict[str, str] = auth(quirks.auth_header, key) | quirks.headers
         self._http = HttpClient(url, settings, secrets=(key, *quirks.secrets()))
+        self._reading = partial(Reading, self.name, connect_timeout=settings.connect_timeout,
+                                silence_timeout=settings.silence_timeout)  # fmt: skip
+        self._choices = quirks.choices
 
     @abstractmethod
     def _body(self, request: ModelRequest) -> bytes:
@@ -58,15 +65,25 @@ class HttpService(ABC):
 
         request = replace(request, messages=await load_images(request.messages))
         body = self._body(request)
-        target = await self._target(request, body)
+        if (listener := LISTENER.get()) is not None:
+            listener.reads(self._reading(options=self._choices()))
+        # Where nobody is reached nothing has to be opened.
+        target = Target("", {}) if self._http.transport else await self._target(request, body)
         reader = self._reader(request, emit)
-        emit(provenance(body, provider=self.name, model=request.model, api=self.api))
+        emit(provenance(body, provider=self.name, model=request.model, api=self.api, messages=request.messages))
         try:
             await self._http.post(target.headers, body, reader, url=target.url)
             return reader.finish()
         except ProviderError as error:
             error.usage = reader.usage
             raise
+
+    def answered_by(self, transport: httpx.AsyncBaseTransport, service: str) -> None:
+        """Let ``transport`` answer instead of the service, which messages call ``service`` all the same.
+
+        To be called before the first request. No key is looked for then, and nothing is signed.
+        """
+        self._http.transport, self._http.service = transport, service
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -9,17 +9,22 @@ Plain logs of one wire (only what the agent wrote, a line as it is) are read as 
 from __future__ import annotations
 
 from agentwire.recording.entries import VERSION, Entry, Header, RecordingError, Who
-from agentwire.recording.reader import Recording, entries_of, open_recording
+from agentwire.recording.reader import Recording, entries_of, header_of, open_recording
+from agentwire.recording.replies import Broke, Chunk, HttpReply
 from agentwire.recording.writer import Recorder
 
 __all__ = [
     "VERSION",
+    "Broke",
+    "Chunk",
     "Entry",
     "Header",
+    "HttpReply",
     "Recorder",
     "Recording",
     "RecordingError",
     "Who",
     "entries_of",
+    "header_of",
     "open_recording",
 ]

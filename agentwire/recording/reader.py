@@ -81,6 +81,14 @@ def entries_of(lines: Iterable[bytes], *, plain: bool = False) -> Iterator[Entry
             yield found
 
 
+def header_of(line: bytes) -> Header | None:
+    """The header that a line is; None if it is none, or cannot be read."""
+    try:
+        return _decode_header(line) if line.startswith(_HEADER_START) else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
 def _entry(line: bytes) -> Entry | None:
     try:
         return _decode_entry(line)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import msgspec
 import trio
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -20,18 +21,23 @@ from agentwire import events as bus
 from agentwire.agent.turn import Turn
 from agentwire.approvals import Decision, Question, new_approval_id
 from agentwire.codec.contract import Codec
+from agentwire.codec.fidelity import MARKS, tag
 from agentwire.options import ServeOptions
 from agentwire.recording import Recording
+from agentwire.registry import load_codec
 from agentwire.replay.pace import Pace
 from agentwire.replay.places import placed
 from agentwire.replay.standing_in import DIVERGED
 from agentwire.serving import serve
+from agentwire.tools.contract import ToolError, ToolResult
 from agentwire.transcode import Logged, LogReader, Read
 
 NO_MORE: Final = "The recording holds no further turn"
 
-_PASSED_OVER: Final = (bus.TurnStarted, bus.HostToolRequested, bus.HostToolCancelled)
-"""Events of a turn that our server says itself, or that the recorded host answered already."""
+_PASSED_OVER: Final = (bus.TurnStarted, bus.HostToolCancelled)
+"""Events of a turn that our server says itself."""
+
+NOT_CARRIED: Final = "the host was asked to run its tool '{name}'; {codec} has no word for that, and it is not carried"
 
 
 def act(recording: Recording, source: Codec, target: str, pace: Pace, *, lenient: bool = False) -> int:
@@ -39,7 +45,7 @@ def act(recording: Recording, source: Codec, target: str, pace: Pace, *, lenient
 
     Raises :class:`agentwire.recording.RecordingError`.
     """
-    actor = Actor(recording, source, pace, lenient=lenient)
+    actor = Actor(recording, source, pace, load_codec(target), lenient=lenient)
     status = serve(actor, ServeOptions(codec=target, ephemeral=True, log_level="error"))
     return DIVERGED if actor.diverged else status
 
@@ -61,11 +67,15 @@ class Actor:
 
     builtins = False
 
-    def __init__(self, recording: Recording, codec: Codec, pace: Pace, *, lenient: bool = False) -> None:
+    def __init__(self, recording: Recording, codec: Codec, pace: Pace, target: Codec, *, lenient: bool = False) -> None:
         self._path = recording.path
         self._turns = _turns(recording, codec)
         self._pace = pace
+        self._target = target.name
         self._lenient = lenient
+        self.asks_host = target.fidelity().matrix()[tag(bus.HostToolRequested)] != MARKS["absent"]
+        """The wire has a word for tools that the host runs."""
+        self._not_carried: set[str] = set()
         self.diverged = False
         """The host did something else than recorded, and the replay has ended for that."""
 
@@ -76,6 +86,13 @@ class Actor:
             turn.fail(bus.ErrorInfo("config_error", NO_MORE))
             return
         await _Performance(self, turn, self._pace).play(scenes)
+
+    def not_carried(self, scene: Scene, name: str) -> None:
+        """Say, once for each tool, that the host is not asked to run it."""
+        if name not in self._not_carried:
+            self._not_carried.add(name)
+            text = NOT_CARRIED.format(name=name, codec=self._target)
+            print(f"replay: {self._path}, line {scene.line}: {text}", file=sys.stderr, flush=True)
 
     def astray(self, scene: Scene, what: str) -> None:
         """The host does something else: said, and (unless lenient) the end."""
@@ -96,8 +113,18 @@ class _Performance:
         self._calls: dict[str, str] = {}
         """This session's ids of the recorded calls."""
         self._asked: dict[str, _Asked] = {}
+        self._ready: dict[str, bus.CallReady] = {}
+        """Calls that are under way, by this session's ids."""
+        self._hosts: list[_HostTool] = []
+        """Tools that the host was asked to run, and whose results have not been told yet."""
 
     async def play(self, scenes: Iterator[Scene]) -> None:
+        """Play all of it; what the host was asked and has not answered is withdrawn at the end."""
+        async with trio.open_nursery() as nursery:
+            await self._play(scenes, nursery)
+            nursery.cancel_scope.cancel()
+
+    async def _play(self, scenes: Iterator[Scene], nursery: trio.Nursery) -> None:
         first = True
         for scene in scenes:
             if first:
@@ -107,6 +134,13 @@ class _Performance:
                 await trio.sleep_forever()  # the server is about to stop this turn
             if delay := self._pace.delay(scene.at):
                 await trio.sleep(delay)
+            if isinstance(scene.event, bus.HostToolRequested):
+                await self._ask_host(scene, scene.event, nursery)
+                continue
+            for tool in self._hosts:
+                await tool.settled.wait()
+            if isinstance(scene.event, bus.CallFinished):
+                self._compare(scene, scene.event)
             if isinstance(scene.event, bus.TurnFinished) and not scene.origin:
                 return await self._end(scene.event)
             if isinstance(scene.event, bus.ApprovalResolved):
@@ -164,6 +198,35 @@ class _Performance:
         if asked.verdict != event.decision:
             self._actor.astray(scene, f"the host decided {asked.verdict} where the recording has {event.decision}")
 
+    # --- tools of the host ---
+
+    async def _ask_host(self, scene: Scene, event: bus.HostToolRequested, nursery: trio.Nursery) -> None:
+        """Have the host run its tool. Several that follow one another run beside each other."""
+        if not self._actor.asks_host:
+            return self._actor.not_carried(scene, event.name)
+        call_id = self._own(event.call_id) if event.call_id else self._call_of(event)
+        self._hosts.append(tool := _HostTool(event.name, call_id))
+        nursery.start_soon(tool.run, self._of(scene.origin or event.run_id), event)
+        return await trio.lowlevel.checkpoint()  # it is asked now, before the next
+
+    def _call_of(self, event: bus.HostToolRequested) -> str:
+        """The call that a request is for, where its wire does not say: the first of these arguments."""
+        taken = {tool.call_id for tool in self._hosts}
+        wanted = _arguments(event)
+        return next(
+            (call_id for call_id, ready in self._ready.items() if call_id not in taken and _arguments(ready) == wanted),
+            "",
+        )
+
+    def _compare(self, scene: Scene, event: bus.CallFinished) -> None:
+        """Hold the host's result against the recorded one, which is what is told."""
+        own = self._own(event.call_id)
+        for tool in [tool for tool in self._hosts if tool.call_id in (own, "")][:1]:
+            self._hosts.remove(tool)
+            if tool.result is not None and tool.result.output != event.output:
+                gave = f"the host's tool '{tool.name}' gave {tool.result.output!r}"
+                self._actor.astray(scene, f"{gave} where the recording has {event.output!r}")
+
     # --- saying ---
 
     def _of(self, origin: str) -> Turn:
@@ -189,10 +252,13 @@ class _Performance:
 
     def _open(self, turn: Turn, event: bus.CallStarted | bus.CallReady) -> None:
         turn.say(event)
+        if isinstance(event, bus.CallReady):
+            self._ready[event.call_id] = event
         turn.open_calls[event.call_id] = event.name
 
     def _close(self, turn: Turn, event: bus.CallFinished | bus.CallCancelled) -> None:
         turn.open_calls.pop(event.call_id, None)
+        self._ready.pop(event.call_id, None)
         turn.say(event)
 
     def _text(self, turn: Turn, event: bus.TextDelta) -> None:
@@ -223,6 +289,29 @@ class _Asked:
     def __init__(self) -> None:
         self.settled = trio.Event()
         self.verdict = ""
+
+
+class _HostTool:
+    """A tool that the host was asked to run."""
+
+    def __init__(self, name: str, call_id: str) -> None:
+        self.name = name
+        self.call_id = call_id
+        self.settled = trio.Event()
+        self.result: ToolResult | None = None
+        """None: it was withdrawn."""
+
+    async def run(self, turn: Turn, event: bus.HostToolRequested) -> None:
+        """Ask, and wait for the answer."""
+        try:
+            self.result = await turn.toolbox.host.request(turn, self.call_id, self.name, _arguments(event) or {})
+        except ToolError:
+            self.result = None
+        self.settled.set()
+
+
+def _arguments(event: bus.HostToolRequested | bus.CallReady) -> Any:
+    return None if event.arguments is UNSET else msgspec.json.decode(event.arguments)
 
 
 _DO: Final[dict[type[bus.Event], Callable[[_Performance, Turn, Any], None]]] = {

@@ -6,61 +6,24 @@ clock that jumps while nobody has anything to do, hours pass in no time and yet 
 
 from __future__ import annotations
 
+import base64
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import trio
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from agentwire.agent.witness import FACTS, stands_in
-from agentwire.events import (
-    CallArgumentsDelta,
-    CallStarted,
-    Diff,
-    ReasoningDelta,
-    RequestSent,
-    TextDelta,
-    Usage,
-)
-from agentwire.provider.contract import Completion, ConfigError, Emit, ModelRequest, ProviderError
+from agentwire.commands import SessionState
+from agentwire.events import Diff
+from agentwire.provider.contract import Completion, Emit, ModelRequest, ProviderError
+from agentwire.provider.hearing import Reading
 from agentwire.recording import RecordingError
 from agentwire.replay.places import Placed
+from agentwire.replay.rereading import Reply, Reread, Rereading, reader
 from agentwire.tools.contract import Tool, ToolContext, ToolError, ToolResult
-
-_KINDS: Final[dict[str, Any]] = {
-    "text_delta": TextDelta,
-    "reasoning_delta": ReasoningDelta,
-    "call_started": CallStarted,
-    "call_arguments_delta": CallArgumentsDelta,
-    "request_sent": RequestSent,
-    "usage": Usage,
-}
-
-
-class Failure(Struct):
-    """Why a request failed."""
-
-    message: str
-    kind: Any
-    retryable: bool = False
-    status: int = 0
-    retry_after_ms: int | None = None
-    usage: Usage | UnsetType = UNSET
-    config_kind: str = ""
-
-
-class Reply(Struct):
-    """A model's reply as it was recorded."""
-
-    request: int
-    took: int
-    events: list[tuple[int, str, dict[str, Any]]] = []
-    completion: Completion | None = None
-    error: Failure | None = None
-    crashed: tuple[str, str] | None = None
-    began: int = 0
 
 
 class Facts(Struct):
@@ -96,12 +59,20 @@ class Parts:
         self.setup: dict[str, Any] = {}
         self.makers: dict[str, Maker] = {}
         self.replies: dict[int, Reply] = {}
+        self.journals: dict[str, bytearray] = {}
+        """Stored sessions, as they were when they were taken up."""
+        self.stored: deque[list[SessionState]] = deque()
+        """Which sessions were stored, each time that a host asked."""
         self.zero = 0.0
         """The event loop's time at which the recording begins."""
+        self.differs: Callable[[Reply, Reread], None] = lambda reply, found: None
+        """Told of a reply that is read otherwise than it was."""
+        self.same_session: Callable[[str, str], bool] = lambda then, now: then == now
+        """Whether a session of the recording is one of now."""
+        self._readings: dict[str, Reading] = {}
         self._calls: dict[tuple[str, str], Facts] = {}
         self._by_call: dict[str, deque[Facts]] = {}
         self._by_name: dict[str, Facts] = {}
-        self._asked = 0
 
     def learn(self, place: Placed) -> None:
         """Take an entry. Raises :class:`agentwire.recording.RecordingError` for one that makes no sense."""
@@ -112,13 +83,21 @@ class Parts:
             elif entry.who == "note" and "provider" in about:
                 maker = msgspec.convert(about["provider"], Maker)
                 self.makers.setdefault(maker.asked, maker)
+            elif entry.who == "note" and "journal" in about:
+                journal = self.journals.setdefault(about["journal"], bytearray())
+                journal += "".join(about.get("lines", ())).encode() + base64.b64decode(about.get("base64", ""))
+            elif entry.who == "note" and "stored" in about:
+                self.stored.append(msgspec.convert(about["stored"], list[SessionState]))
             elif entry.who == "model":
                 reply = _decoded(about, Reply)
                 reply.began = entry.at - reply.took
+                reply.line = place.line
+                if (reading := reply.reading) is not None:
+                    self._readings[repr(reading)] = reading
                 self.replies[reply.request] = reply
             elif entry.who == "tool":
                 self._learn_call(about, entry.at)
-        except (msgspec.MsgspecError, KeyError) as error:
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
             raise RecordingError(f"line {place.line} of the recording makes no sense: {error}") from None
 
     def _learn_call(self, about: dict[str, Any], at: int) -> None:
@@ -135,10 +114,16 @@ class Parts:
         if "took" in about:
             known.began = at - known.took
 
-    def next_reply(self) -> Reply | None:
-        """The reply to the next request."""
-        self._asked += 1
-        return self.replies.pop(self._asked, None)
+    def can_read(self) -> None:
+        """Raise :class:`agentwire.recording.RecordingError` if there is nobody here who can read the replies."""
+        for reading in self._readings.values():
+            reader(reading)
+
+    def next_reply(self, session: str) -> Reply | None:
+        """The reply to a session's next request: of those that are left its first, else the first of all."""
+        own = [number for number, reply in self.replies.items() if self.same_session(reply.session, session)]
+        first = min(own or self.replies, default=0)
+        return self.replies.pop(first, None)
 
     def call(self, call_id: str) -> Facts:
         """What is known of a call."""
@@ -167,17 +152,20 @@ class PlayedModel:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Completion:
         """Play a reply."""
-        reply = self._parts.next_reply()
+        reply = self._parts.next_reply(request.session)
         if reply is None:
             raise ProviderError("The recording holds no reply to this request", kind="config")
-        for after, kind, event in reply.events:
+        if (reading := reply.reading) is not None:
+            again = Rereading(reply, self._parts.until, lambda found: self._parts.differs(reply, found))
+            return await again.complete(reading, request, emit)
+        for after, event in reply.heard():
             await self._parts.until(reply.began + after)
-            emit(msgspec.convert({**event, "type": kind} if kind != "usage" else event, _KINDS[kind]))
+            emit(event)
         if reply.completion is None and reply.error is None and reply.crashed is None:
             await trio.sleep_forever()  # it was cut off: by a stop, which comes
         await self._parts.until(reply.began + reply.took)
         if reply.error is not None:
-            raise _failure(reply.error)
+            raise reply.error.raised()
         if reply.completion is None:
             raise _crash(reply.crashed)
         return reply.completion
@@ -246,16 +234,6 @@ class PlayedTool(Tool):
 def _decoded(about: dict[str, Any], type_: Callable[..., Any]) -> Any:
     """Again from JSON: what was kept as raw JSON becomes so again."""
     return msgspec.json.decode(msgspec.json.encode(about), type=type_)
-
-
-def _failure(told: Failure) -> ProviderError:
-    error = ProviderError(
-        told.message, kind=told.kind, retryable=told.retryable, status=told.status,
-        retry_after_ms=told.retry_after_ms, usage=told.usage,
-    )  # fmt: skip
-    if told.config_kind:
-        error.__cause__ = ConfigError(told.message, told.config_kind)
-    return error
 
 
 def _crash(told: tuple[str, str] | None) -> Exception:

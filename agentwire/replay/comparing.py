@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from agentwire.codec.jsontext import BadJson, parse
 from agentwire.replay.ids import NAMED, Ids
@@ -16,6 +19,36 @@ _TIME: Final = re.compile(r"(?:.*_)?(?:ms|at|time|timestamp|created|modified|dur
 
 _MADE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\bsub-[\w-]+-[0-9a-f]{8}\b")
 """Ids of our own making, inside a text."""
+
+
+_Path = tuple[str | int, ...]
+"""Keys and indices, from the outside in."""
+
+AT_THE_END: Final = "the recording ends"
+NOTHING_MORE: Final = "the server says nothing more"
+
+
+class Difference(Struct):
+    """The first thing that is otherwise: a line that the server wrote, or something that was read of a reply."""
+
+    path: str
+    line: int
+    """Of the recording's file; where it ends, its last."""
+    number: int
+    """Which of the lines that the server wrote, from 1; 0: it was read of the model's reply in that line."""
+    recorded: bytes | None
+    now: bytes | None
+
+    def __str__(self) -> str:
+        then, now = f"{self.path}, line {self.line}", f"the server's line {self.number}"
+        if not self.number:
+            then, now = f"{then}: the model's reply", "the same bytes, read again"
+        elif self.recorded is None:
+            then = AT_THE_END
+        elif self.now is None:
+            now = NOTHING_MORE
+        changes = difflib.unified_diff(pretty(self.recorded), pretty(self.now), then, now, lineterm="", n=4)
+        return "\n".join(changes)
 
 
 class Comparison:
@@ -32,6 +65,37 @@ class Comparison:
             return not self._same(parse(then), parse(now))
         except BadJson:
             return True
+
+    def rest(self, then: bytes, now: bytes) -> tuple[bytes, bytes] | None:
+        """What is still to be said of two lines that say the same, but for one text of which one has only the
+        beginning: a reader who falls behind gets neighbouring pieces of a text joined. One of the two is empty.
+
+        None: they differ otherwise.
+        """
+        try:
+            said, says = parse(then), parse(now)
+        except BadJson:
+            return None
+        gaps = list(self._gaps(said, says, ()))
+        if len(gaps) != 1:
+            return None
+        ((path, old, new),) = gaps
+        if not (isinstance(old, str) and isinstance(new, str) and old and new):
+            return None
+        if old.startswith(new):
+            return _with(said, path, old[len(new) :]), b""
+        return (b"", _with(says, path, new[len(old) :])) if new.startswith(old) else None
+
+    def _gaps(self, then: Any, now: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+        """Where two values differ, and what stands there."""
+        if isinstance(then, dict) and isinstance(now, dict) and list(then) == list(now):
+            for name in then:
+                yield from self._gaps(then[name], now[name], (*path, name))
+        elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+            for place in range(len(then)):
+                yield from self._gaps(then[place], now[place], (*path, place))
+        elif not self._same(then, now, next((name for name in reversed(path) if isinstance(name, str)), "")):
+            yield path, then, now
 
     def _same(self, then: Any, now: Any, key: str = "") -> bool:
         if isinstance(then, dict) and isinstance(now, dict):
@@ -55,6 +119,17 @@ class Comparison:
             return False
         self._ids.bind(then, now)
         return True
+
+
+def _with(value: Any, path: _Path, text: str) -> bytes:
+    """A line with another text at one place."""
+    inner = value
+    for step in path[:-1]:
+        inner = inner[step]
+    if not path:
+        return msgspec.json.encode(text)
+    inner[path[-1]] = text
+    return msgspec.json.encode(value)
 
 
 def pretty(line: bytes | None) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from agentwire.recording import Entry, Recording, RecordingError, entries_of
+from agentwire.recording import Entry, Recording, RecordingError, entries_of, header_of
 
 
 class Placed(Struct):
@@ -17,17 +17,24 @@ class Placed(Struct):
     """In the file, from 1."""
     end: int
     """Bytes of the file up to its end."""
+    part: int = 0
+    """Which recording of the file, from 0: one may have been made after the other."""
+    codec: str = ""
+    """The wire of that recording, as it says."""
 
 
 def placed(recording: Recording) -> Iterator[Placed]:
     """Give the entries in order, in constant memory. Raises :class:`agentwire.recording.RecordingError`."""
-    line = end = 0
+    line = end = part = 0
+    codec = recording.header.codec
 
     def counted(file: Iterator[bytes]) -> Iterator[bytes]:
-        nonlocal line, end
+        nonlocal line, end, part, codec
         for data in file:
             line += 1
             end += len(data)
+            if line > 1 and (header := header_of(data)) is not None:
+                part, codec = part + 1, header.codec
             yield data
 
     try:
@@ -36,7 +43,7 @@ def placed(recording: Recording) -> Iterator[Placed]:
         raise RecordingError(f"The recording {recording.path} cannot be read: {error.strerror}") from None
     with file:
         for entry in entries_of(counted(file), plain=recording.plain):
-            yield Placed(entry, line, end)
+            yield Placed(entry, line, end, part, codec)
 
 
 def one_sided(recording: Recording) -> bool:

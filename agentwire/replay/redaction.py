@@ -4,19 +4,23 @@ A text is looked through for what secrets look like, and JSON (a line of the wir
 for the names under which they stand. Each character that is taken out is replaced by one that is as long in UTF-8;
 escapes, ids and the words that say what a message is stay.
 
-A secret that a model streams in pieces, each in a line of its own, looks like none: name its field.
+A secret that a model streams in pieces, each in a line of its own, looks like none: name its field. The replies of a
+model service as they came (:mod:`agentwire.replay.bodies`) name things in words of their own: when any field is named,
+all that was said in them is taken out.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from agentwire.recording import Entry, Recording, RecordingError
+from agentwire.recording import Entry, HttpReply, Recording, RecordingError
+from agentwire.replay.bodies import pieces, replies_of
 from agentwire.replay.ids import NAMED
 
 SECRET_KEY: Final = re.compile(
@@ -51,6 +55,11 @@ STAYS: Final = re.compile(
 )
 """Keys inside a chosen field whose values stay: without them a line could not be read."""
 
+STAYS_IN_REPLIES: Final = re.compile(
+    STAYS.pattern + r"|object|model|name|code|event|stop_reason|service_tier|system_fingerprint|encoding"
+)
+"""Keys of a service's reply whose values stay when all else that was said in it goes."""
+
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]')
 _UNIT: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[\s\S]")
 _FILL: Final = {1: "x", 2: "\u02e3", 3: "\uff58", 4: "\U0001d5d1"}
@@ -69,6 +78,8 @@ class Redaction:
 
     def row(self, text: str) -> str:
         """A line of a recording's file: the line of the wire that stands in it is looked through as one."""
+        if replies := replies_of(text):
+            text = self._replies(text, replies)
         return self._json(text, _Scan(self._fields, "look", row=True)) if _is_json(text) else self.text(text)
 
     def text(self, text: str) -> str:
@@ -83,6 +94,27 @@ class Redaction:
         for start, end in hidden:
             chars[start:end] = map(_filled, chars[start:end])
         return "".join(chars)
+
+    def _replies(self, row: str, replies: list[HttpReply]) -> str:
+        """A line of a recording's file with the bodies of its replies changed where they stand."""
+        out: list[str] = []
+        done = 0
+        changed = pieces(replies, self._said, emptied=bool(self._fields))
+        for (start, end), (chunk, data) in zip(_bodies(row), changed, strict=True):
+            if chunk.base64:
+                now = f'"{base64.b64encode(data).decode()}"'
+            else:
+                said = data.decode()
+                now = _rewritten(row[start:end], lambda _, said=said: said)  # type: ignore[misc]
+            out += row[done:start], now
+            done = end
+        return "".join(out) + row[done:]
+
+    def _said(self, text: str) -> str:
+        """Something that a model service said."""
+        if self._fields and _is_json(text):
+            return self._json(text, _Scan(self._fields, "blank"))
+        return self.text(text)
 
     # --- JSON ---
 
@@ -107,6 +139,10 @@ class Redaction:
             return re.sub(r"\d", "1", literal)
         return _rewritten(literal, self._empty)
 
+    def _blanked(self, literal: str) -> str:
+        """A string; numbers stay, for they say how a reply is put together."""
+        return _rewritten(literal, self._empty) if literal[0] == '"' else literal
+
     def _empty(self, text: str) -> str:
         if _is_json(text):
             return self._json(text, _Scan(self._fields, "empty", strict=True))
@@ -124,6 +160,7 @@ class Redaction:
 how_to: Final[dict[str, Callable[[Redaction, str], str]]] = {
     "look": Redaction._looked_through,
     "empty": Redaction._emptied,
+    "blank": Redaction._blanked,
     "hide": Redaction._hidden,
 }
 
@@ -131,7 +168,14 @@ how_to: Final[dict[str, Callable[[Redaction, str], str]]] = {
 class _Scan:
     """Follows the tokens of a JSON text, and says what is to be done with each value."""
 
-    def __init__(self, fields: frozenset[str], how: str, *, row: bool = False, strict: bool = False) -> None:
+    def __init__(
+        self,
+        fields: frozenset[str],
+        how: str,
+        *,
+        row: bool = False,
+        strict: bool = False,
+    ) -> None:
         self._fields = fields
         self._outside = how
         self._row = row
@@ -168,9 +212,40 @@ class _Scan:
             return "hide"
         if key in self._fields:
             return "empty"
+        if self._row and self._fields and key == "items":  # blocks of a service's, verbatim
+            return "blank"
+        if inherited == "blank" and STAYS_IN_REPLIES.fullmatch(key):
+            return "look"
         if inherited == "empty" and key and not self._strict and STAYS.fullmatch(key):
             return "look"
         return inherited
+
+
+_BODY: Final = ["", "about", "http", "", "body", ""]
+"""Under which names the lists and objects stand, from the outside in, that a piece of a body is in."""
+
+
+def _bodies(row: str) -> Iterator[tuple[int, int]]:
+    """Where the pieces of the replies' bodies stand in a line of a recording's file: the last string of each."""
+    names: list[str] = []
+    key = ""
+    last: tuple[int, int] | None = None
+    for token in _TOKEN.finditer(row):
+        piece = token[0]
+        if piece in "{[":
+            names.append(key)
+        elif piece in "}]":
+            names.pop()
+            if last is not None:
+                yield last
+                last = None
+        elif piece[0] == '"' and _is_key(row, token.end()):
+            key = msgspec.json.decode(piece)
+            continue
+        elif piece[0] == '"' and names == _BODY:
+            last = token.span()
+        if piece not in ",:":
+            key = ""
 
 
 def _is_key(text: str, end: int) -> bool:
@@ -236,8 +311,9 @@ def _redacted(line: bytes, redaction: Redaction, change: Callable[[str], str]) -
         return redaction.text(line.decode("latin-1")).encode("latin-1", "replace")
     body = text.rstrip("\r\n")
     if entry := _unreadable_bytes(body):
-        kept = redaction.text(entry.data.decode("latin-1")).encode("latin-1", "replace")
-        entry.base64 = base64.b64encode(kept).decode()
+        entry.base64 = _unreadable(entry.base64, redaction)
+        if kept := entry.about.get("base64"):
+            entry.about["base64"] = _unreadable(kept, redaction)
         return msgspec.json.encode(entry) + b"\n"
     return (change(body) + text[len(body) :]).encode()
 
@@ -250,4 +326,12 @@ def _unreadable_bytes(body: str) -> Entry | None:
         entry = msgspec.json.decode(body.encode(), type=Entry)
     except msgspec.MsgspecError:
         return None
-    return entry if entry.base64 else None
+    return entry if entry.base64 or isinstance(entry.about.get("base64"), str) else None
+
+
+def _unreadable(kept: str, redaction: Redaction) -> str:
+    try:
+        data = base64.b64decode(kept, validate=True)
+    except binascii.Error as error:
+        raise RecordingError(f"an entry's base64 is damaged: {error}") from None
+    return base64.b64encode(redaction.text(data.decode("latin-1")).encode("latin-1", "replace")).decode()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import tempfile
 from collections import deque
-from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,33 +12,29 @@ import msgspec
 import trio
 import trio.testing
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentwire import registry
 from agentwire.agent.loop import Agent
+from agentwire.agent.names import agent_named, can_be_named
 from agentwire.agent.running import as_run
-from agentwire.codec.contract import Codec
 from agentwire.codec.framing import HOST_LIMIT, Framer
-from agentwire.commands import AddMcpServer
-from agentwire.config import Config
+from agentwire.commands import Refusal
 from agentwire.events import McpServerFailed, McpServerReady
-from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_command
-from agentwire.options import ServeOptions
-from agentwire.policy import Policy
-from agentwire.provider.contract import ConfigError, Provider
+from agentwire.provider.contract import ConfigError
 from agentwire.recording import Recording, RecordingError
-from agentwire.replay.cast import Parts, PlayedModel
-from agentwire.replay.comparing import Comparison, pretty
+from agentwire.replay.cast import Parts
+from agentwire.replay.comparing import Comparison, Difference
 from agentwire.replay.ids import Ids
-from agentwire.replay.places import placed
+from agentwire.replay.places import Placed, placed
+from agentwire.replay.rereading import Reply, Reread
+from agentwire.replay.stage import PlayedServers, PlayedSetup
 from agentwire.server.connection import Connection
-from agentwire.server.mcp_servers import LONGEST_WAIT, McpServers
 from agentwire.server.outbox import Outbox
 from agentwire.server.runner import SessionRunner
 from agentwire.server.server import Server
 from agentwire.server.toolboxes import toolbox_for
-from agentwire.setup import Boot, Place, Setup
-from agentwire.store import SessionStore, StoreError
+from agentwire.setup import Boot
+from agentwire.store import StoreError
 from agentwire.transcode import Logged, LogReader
 
 QUIET: Final = 3600.0
@@ -50,75 +44,57 @@ PATIENCE: Final = 20
 """How often that is believed only after asking again: a thread may be at work, for which the clock does not wait."""
 
 JUMP_AFTER: Final = 0.03
-"""Real seconds of nobody doing anything after which the clock jumps."""
-
-INSTRUCTIONS: Final = "Recorded"
-"""The system prompt: nobody reads it."""
-
-AT_THE_END: Final = "the recording ends"
-NOTHING_MORE: Final = "the server says nothing more"
+"""Real seconds of nobody doing anything after which the clock jumps for an agent that may wait for other programs."""
 
 
-class Difference(Struct):
-    """The first line in which the server did something else."""
-
-    path: str
-    line: int
-    """Of the recording's file; where it ends, its last."""
-    number: int
-    """Which of the lines that the server wrote, from 1."""
-    recorded: bytes | None
-    now: bytes | None
-
-    def __str__(self) -> str:
-        then = f"{self.path}, line {self.line}" if self.recorded is not None else AT_THE_END
-        now = f"the server's line {self.number}" if self.now is not None else NOTHING_MORE
-        changes = difflib.unified_diff(pretty(self.recorded), pretty(self.now), then, now, lineterm="", n=4)
-        return "\n".join(changes)
+NOT_SERVED: Final = "{path} does not say what the agent was given; only `agentwire serve --record` keeps that"
 
 
-def verify(recording: Recording) -> Difference | None:
+def verify(recording: Recording, agent: str = "") -> Difference | None:
     """Have our own server do a recording of ``agentwire serve --record`` again; the first difference.
 
-    The model's replies and the tools' results are the recorded ones; the host's lines come when they came. Raises
-    :class:`agentwire.recording.RecordingError` for a recording that does not hold what that takes.
+    The model's replies and the tools' results are the recorded ones; the host's lines come when they came. An agent
+    that is not the built-in one is imported as ``agent`` says (``MODULE:NAME``), else by the name it was recorded with.
+    Raises :class:`agentwire.recording.RecordingError` for a recording that does not hold what that takes.
     """
-    parts = Parts()
-    wire: list[_Line] = []
-    servers: dict[str, list[tuple[int, Any]]] = {}
-    try:
-        codec = registry.load_codec(recording.header.codec)
-    except registry.UnknownName as error:
-        raise RecordingError(str(error)) from None
-    reader = LogReader(codec)
+    takes: list[_Take] = []
     for place in placed(recording):
-        entry = place.entry
-        if entry.who in ("host", "agent"):
-            wire.append(_Line(entry.who == "host", entry.at, place.line, entry.data))
-            for item in reader.feed(entry):
-                if isinstance(item, Logged) and isinstance(item.record.event, McpServerReady | McpServerFailed):
-                    servers.setdefault(item.record.event.name, []).append((entry.at, item.record.event))
-        else:
-            parts.learn(place)
-    _check(recording, parts)
-    clock = trio.testing.MockClock(autojump_threshold=JUMP_AFTER)
-    with tempfile.TemporaryDirectory(prefix="agentwire-verify-") as directory:
-        again = _Again(recording.path, codec, parts, wire, servers, Path(directory).resolve())
-        return trio.run(again.run, clock=clock)
+        if not takes or takes[-1].part != place.part:
+            takes.append(_Take(place.part, place.codec))
+        takes[-1].learn(place)
+    if not takes:
+        raise RecordingError(NOT_SERVED.format(path=recording.path))
+    differences = (_done_again(recording, take, agent) for take in takes)
+    return next((found for found in differences if found is not None), None)
 
 
-def _check(recording: Recording, parts: Parts) -> None:
-    if not parts.setup:
-        raise RecordingError(
-            f"{recording.path} does not say what the agent was given; only `agentwire serve --record` keeps that"
-        )
-    if parts.setup.get("agent"):
-        raise RecordingError(
-            f"{recording.path} is of an agent of its own, {parts.setup['agent']}, not the built-in one"
-        )
-    options = parts.setup.get("options", {})
-    if options.get("resume"):
+def _done_again(recording: Recording, take: _Take, agent: str) -> Difference | None:
+    setup = take.parts.setup
+    if not setup:
+        raise RecordingError(NOT_SERVED.format(path=recording.path))
+    if setup.get("options", {}).get("resume") and "sessions" not in setup:
         raise RecordingError(f"{recording.path} begins with a stored session, which is not in it")
+    take.parts.can_read()
+    own = _agent(recording, setup.get("agent", ""), agent)
+    clock = trio.testing.MockClock(autojump_threshold=JUMP_AFTER if own is not None else inf)
+    with tempfile.TemporaryDirectory(prefix="agentwire-verify-") as directory:
+        again = _Again(recording.path, take, Path(directory).resolve(), own)
+        return trio.run(again.run, clock, clock=clock)
+
+
+def _agent(recording: Recording, recorded: str, given: str) -> Any:
+    """The agent that a person named; None: the built-in one. What a file names is not imported for that alone."""
+    if not given:
+        if not recorded:
+            return None
+        name = recorded if can_be_named(recorded) else "MODULE:NAME"
+        raise RecordingError(
+            f"{recording.path} is of the agent {recorded}, whose own code would run: name it, --agent {name}"
+        )
+    try:
+        return agent_named(given)
+    except ConfigError as error:
+        raise RecordingError(f"{recording.path} is of the agent {recorded or 'built in'}: {error}") from None
 
 
 class _Line(Struct):
@@ -128,33 +104,73 @@ class _Line(Struct):
     data: bytes
 
 
+class _Take:
+    """One recording: a server from its start to its end."""
+
+    def __init__(self, part: int, codec: str) -> None:
+        self.part = part
+        """Which recording of its file, from 0."""
+        try:
+            self.codec = registry.load_codec(codec)
+        except registry.UnknownName as error:
+            raise RecordingError(str(error)) from None
+        self.parts = Parts()
+        self.wire: list[_Line] = []
+        self.servers: dict[str, list[tuple[int, Any]]] = {}
+        """What became of MCP servers, and when."""
+        self._reader = LogReader(self.codec)
+
+    def learn(self, place: Placed) -> None:
+        """Take an entry. Raises :class:`agentwire.recording.RecordingError` for one that makes no sense."""
+        entry = place.entry
+        if entry.who not in ("host", "agent"):
+            return self.parts.learn(place)
+        self.wire.append(_Line(entry.who == "host", entry.at, place.line, entry.data))
+        for item in self._reader.feed(entry):
+            if isinstance(item, Logged) and isinstance(item.record.event, McpServerReady | McpServerFailed):
+                self.servers.setdefault(item.record.event.name, []).append((entry.at, item.record.event))
+        return None
+
+
 class _Again:
     """One run of the server over a recording."""
 
-    def __init__(
-        self, path: str, codec: Codec, parts: Parts, wire: Sequence[_Line], servers: dict[str, list[tuple[int, Any]]],
-        directory: Path,
-    ) -> None:  # fmt: skip
+    def __init__(self, path: str, take: _Take, directory: Path, agent: Any) -> None:
+        parts = take.parts
         self._path = path
-        self._codec = codec
+        self._codec = take.codec
         self._parts = parts
-        self._wire = wire
-        self._servers = servers
+        self._wire = take.wire
+        self._servers = take.servers
         self._pipe = _Pipe()
         self._workspace = directory / "workspace"
         self._workspace.mkdir()
-        self._setup = _PlayedSetup(parts, codec.policy, self._workspace, directory / "sessions")
-        self._then, self._there = (
-            _inside_json(str(parts.setup.get("workspace", ""))),
-            _inside_json(str(self._workspace)),
-        )
+        self._agent = Agent() if agent is None else agent
+        self._jumps = agent is None
         self._ids = Ids()
+        self._setup = PlayedSetup(parts, take.codec.policy, self._workspace, directory / "sessions", self._ids, agent)
+        told = parts.setup
+        self._places = [
+            (_inside_json(then), _inside_json(str(here)))
+            for then, here in (
+                (told.get("workspace", ""), self._workspace), (told.get("sessions", ""), directory / "sessions"),
+            )
+            if len(then) > 1
+        ]  # fmt: skip
+        for session, journal in parts.journals.items():
+            self._setup.keep(session, self._moved(bytes(journal)))
+        self._read_otherwise: Difference | None = None
+        parts.differs = self._differs
+        parts.same_session = self._ids.same
         self._comparison = Comparison(self._ids)
         self._written = 0
+        self._begun = b""
 
-    async def run(self) -> Difference | None:
+    async def run(self, clock: trio.testing.MockClock) -> Difference | None:
         self._parts.zero = trio.current_time()
         async with trio.open_nursery() as nursery:
+            if self._jumps:
+                nursery.start_soon(_jump, clock)
             nursery.start_soon(self._serve)
             found = await self._drive()
             nursery.cancel_scope.cancel()
@@ -164,11 +180,14 @@ class _Again:
 
     async def _serve(self) -> None:
         codec, setup = self._codec, self._setup
+        side = codec.agent(**setup.options.codec_options)
         try:
-            side = codec.agent(**setup.options.codec_options)
             boot = setup.at_start() if codec.sessions == "one" else None
         except (ConfigError, StoreError) as error:
-            raise RecordingError(f"the session cannot be opened as it was: {error}") from None
+            out = bytearray()
+            side.fatal(Refusal("config", str(error)), out)
+            self._pipe.send_now(out)
+            return self._pipe.end()
         outbox = Outbox(side, feeds=codec.feeds)
         if boot is not None:
             first = boot.session.opened
@@ -177,18 +196,18 @@ class _Again:
 
             def run(opened: Boot) -> SessionRunner:
                 session = opened.session
-                toolbox = toolbox_for(Agent(), session)
+                toolbox = toolbox_for(self._agent, session)
                 toolbox.watch = self._parts.tool
-                mcp = _PlayedServers(session, toolbox, nursery, self._parts, self._servers)
+                mcp = PlayedServers(session, toolbox, nursery, self._parts, self._servers)
                 mcp.configured()
-                return SessionRunner(session, as_run(Agent()), toolbox, nursery, mcp, setup.provider_for)
+                return SessionRunner(session, as_run(self._agent), toolbox, nursery, mcp, setup.provider_for)
 
             server = Server(nursery, run, setup)
             if boot is not None:
                 server.add(run(boot))
             connection = Connection(
                 server, side, self._pipe, max_line=codec.max_line, outbox=outbox, begin=codec.begin,
-                session=boot.session.id if boot is not None else "", single=codec.sessions == "one",
+                end=codec.end, session=boot.session.id if boot is not None else "", single=codec.sessions == "one",
             )  # fmt: skip
             server.attach(connection)
             await connection.run()
@@ -208,22 +227,68 @@ class _Again:
                 await self._parts.until(due.at)
                 self._pipe.give(self._moved(self._ids.translate(due.data)))
                 continue
-            now = await self._pipe.take()
-            self._written += now is not None
-            then, now = due.data.rstrip(b"\r\n"), now and self._back(now)
-            if now is None or self._comparison.different(then, now):
-                return Difference(self._path, due.line, self._written, then, now)
+            found = await self._compare(due)
+            if found is not None:
+                return found
         self._pipe.give(b"")
-        now = await self._pipe.take()
-        return None if now is None else Difference(self._path, last, self._written + 1, None, now)
+        now = await self._next()
+        if now is None or self._read_otherwise is not None:
+            return self._read_otherwise
+        return Difference(self._path, last, self._written, None, now)
 
-    def _moved(self, line: bytes) -> bytes:
-        """A line of the host with our workspace in the place of the recorded one."""
-        return line.replace(self._then, self._there) if len(self._then) > 1 else line
+    async def _compare(self, due: _Line) -> Difference | None:
+        """Hold a recorded line against what the server says next: a line, or several that it is the sum of."""
+        then, first = due.data.rstrip(b"\r\n"), b""
+        while then:
+            now = await self._next()
+            if self._read_otherwise is not None:
+                return self._read_otherwise
+            first = first or now or b""
+            if now is not None and not self._comparison.different(then, now):
+                return None
+            rest = None if now is None else self._comparison.rest(then, now)
+            if rest is None:
+                recorded = due.data.rstrip(b"\r\n")
+                return Difference(self._path, due.line, self._written or 1, recorded, first or None)
+            then, self._begun = rest
+        return None
+
+    async def _next(self) -> bytes | None:
+        """The next line of the server, or what is left of one that more was said with than was recorded."""
+        if self._begun:
+            now, self._begun = self._begun, b""
+            return now
+        found = await self._pipe.take()
+        self._written += found is not None
+        return found and self._back(found)
+
+    def _differs(self, reply: Reply, found: Reread) -> None:
+        """A reply is read otherwise than it was: that comes before whatever comes of it."""
+        then, now = (None if value is None else msgspec.json.encode(value) for value in (found.then, found.now))
+        self._read_otherwise = self._read_otherwise or Difference(self._path, reply.line, 0, then, now)
+        self._pipe.end()
+
+    def _moved(self, text: bytes) -> bytes:
+        """What the host said, or a journal holds, with our places in the place of the recorded ones."""
+        for then, here in self._places:
+            text = text.replace(then, here)
+        return text
 
     def _back(self, line: bytes) -> bytes:
-        """A line of the server with the recorded workspace in the place of ours."""
-        return line.replace(self._there, self._then)
+        """A line of the server with the recorded places in the place of ours."""
+        for then, here in self._places:
+            line = line.replace(here, then)
+        return line
+
+
+async def _jump(clock: trio.testing.MockClock) -> None:
+    """Let time pass at once while everybody waits for it, but for threads: what they do takes its time."""
+    while True:
+        await trio.testing.wait_all_tasks_blocked()
+        if trio.testing.active_thread_count():
+            await trio.testing.wait_all_threads_completed()
+        else:
+            clock.jump(min(max(trio.lowlevel.current_statistics().seconds_to_next_deadline, 0), QUIET))
 
 
 def _inside_json(text: str) -> bytes:
@@ -286,90 +351,3 @@ class _Pipe:
                 await self._heard.wait()
             patience -= scope.cancelled_caught
         return self._lines.popleft()
-
-
-class _PlayedSetup(Setup):
-    """The set-up that was recorded: its options and configuration, and the recorded model."""
-
-    def __init__(self, parts: Parts, policy: Policy, workspace: Path, sessions: Path) -> None:
-        told = parts.setup
-        try:
-            options = msgspec.convert(told.get("options", {}), ServeOptions, strict=False)
-            self._config = replace(
-                msgspec.convert(told.get("config", {}), Config, strict=False), system_prompt=INSTRUCTIONS
-            )
-        except msgspec.ValidationError as error:
-            raise RecordingError(f"the recorded set-up cannot be read: {error}") from None
-        super().__init__(replace(options, workspace=str(workspace)), policy)
-        self.store = SessionStore(os.fspath(sessions))
-        self._parts = parts
-        self._workspace = workspace
-        self._notice = str(told.get("notice", ""))
-
-    def _place(self, given: str) -> Place:
-        return Place(self._workspace, self._config, self._notice)
-
-    def _provider(self, config: Config, asked: str) -> tuple[Provider | None, str]:
-        maker = self._parts.makers.get(asked)
-        if maker is None:
-            raise ConfigError(f"No configured provider serves the model '{asked}'", "model")
-        return PlayedModel(self._parts, maker), maker.serves
-
-
-class _PlayedServers(McpServers):
-    """MCP servers of a recording: they are there when they were, and nothing is started."""
-
-    __slots__ = ("_chapters", "_connecting", "_news", "_owner", "_parts", "_tasks")
-
-    def __init__(
-        self, session: Any, toolbox: Any, nursery: trio.Nursery, parts: Parts,
-        chapters: dict[str, list[tuple[int, Any]]],
-    ) -> None:  # fmt: skip
-        super().__init__(session, toolbox, nursery)
-        self._owner = session
-        self._parts = parts
-        self._tasks = nursery
-        self._chapters = chapters
-        self._connecting: set[str] = set()
-        self._news = trio.Event()
-
-    def configured(self) -> None:
-        """Play those that the configuration named."""
-        for name, events in list(self._chapters.items()):
-            if not events[0][1].dynamic:
-                self._play(name)
-
-    def configure(self, specs: list[McpServerSpec]) -> None:
-        """Nothing: what the recorded configuration named is played."""
-
-    def add(self, command: AddMcpServer) -> str | None:
-        """Play one that the host asked for; what is wrong with the request, or None."""
-        try:
-            spec = from_command(command)
-        except McpSpecError as error:
-            joint = ": " if error.kind == "transport" else " failed: "
-            return f"AddMcpServer '{command.name}'{joint}{error.message}"
-        self._play(spec.name)
-        return None
-
-    async def settled(self) -> None:
-        """Wait until no connection is under way, or long enough."""
-        with trio.move_on_after(LONGEST_WAIT):
-            while self._connecting:
-                self._news = trio.Event()
-                await self._news.wait()
-
-    def _play(self, name: str) -> None:
-        events = self._chapters.pop(name, ())
-        if events:
-            self._connecting.add(name)
-        for at, event in events:
-            self._tasks.start_soon(self._say, at, event)
-
-    async def _say(self, at: int, event: Any) -> None:
-        await self._parts.until(at)
-        if isinstance(event, McpServerReady):
-            self._owner.set_mcp()
-        self._owner.append(event)
-        self._connecting.discard(event.name)
-        self._news.set()

@@ -114,7 +114,7 @@ class Sessions:
     def _remove(self, setup: Setup, session: str, after: int) -> Outcome:
         """Remove a stored session that is not open here."""
         try:
-            setup.store.remove(session)
+            setup.remove(session)
         except SessionNotFound as error:
             return refused("not_found", error.message)
         except SessionInUse as error:

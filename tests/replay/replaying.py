@@ -13,7 +13,8 @@ from typing import Any
 import trio
 
 from agentwire import connect, load_codec
-from agentwire.recording import Recorder, open_recording
+from agentwire.recording import Recorder, RecordingError, open_recording
+from agentwire.replay.verifying import verify as verify_recording
 
 RECORDINGS = Path(__file__).parent.parent / "pagent" / "recordings"
 
@@ -68,3 +69,32 @@ def recorded(path: Path, codec: str, lines: Sequence[tuple[str, bytes]]) -> Path
         for who, line in lines:
             getattr(recorder, who)(line)
     return path
+
+
+def asides(path: Path, who: str) -> list[dict[str, Any]]:
+    """What a recording holds beside the wire."""
+    return [entry.about for entry in open_recording(path) if entry.who == who]
+
+
+def kept(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The one HTTP reply of a model's entry."""
+    (reply,) = about["http"]
+    return reply
+
+
+async def verified(path: Path, what: str = "same", agent: str = "") -> str:
+    """Have a recording done again in a thread; it has to come out as ``same``, ``different`` or ``cannot``.
+
+    The difference, or why it cannot be done.
+    """
+
+    def verify() -> tuple[str, str]:
+        try:
+            found = verify_recording(open_recording(path), agent)
+        except RecordingError as error:
+            return "cannot", str(error)
+        return ("same", "") if found is None else ("different", str(found))
+
+    came_out, text = await trio.to_thread.run_sync(verify)
+    assert came_out == what, text
+    return text

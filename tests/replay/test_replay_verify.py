@@ -8,21 +8,17 @@ import sys
 
 import pytest
 import trio
-from replaying import ASKING, EVERY, RECORDINGS, replay, said, serve, talk
+from replaying import ASKING, EVERY, RECORDINGS, asides, replay, said, serve, talk
+from replaying import verified as verified_again
 
 from agentwire import connect
 from agentwire.commands import AddMcpServer
 from agentwire.events import CallRunning, RetryScheduled, TextDelta, TurnFinished
-from agentwire.recording import open_recording
 from agentwire.recording.entries import Entry
 
 pytestmark = pytest.mark.slow
 
 SAME = b"our server did the same again"
-
-
-def asides(path, who):
-    return [entry.about for entry in open_recording(path) if entry.who == who]
 
 
 def verified(path):
@@ -229,3 +225,12 @@ app.run()
 
 def test_entries_beside_the_wire_are_entries():
     assert Entry(0, "model", about={"request": 1}).data == b""
+
+
+async def test_a_run_of_one_task(tmp_path):
+    argv = serve(tmp_path, "jan-stream", MARKED, "--codec-option", "task=hi", "--auto-approve")
+    with trio.fail_after(60):
+        await trio.run_process([*argv, "--record", str(tmp_path / "r")], capture_stdout=True)
+    (tmp_path / "mark").unlink()
+    await verified_again(tmp_path / "r")
+    assert not (tmp_path / "mark").exists(), "a tool ran"

@@ -169,7 +169,8 @@ class ModelService:
                 return None
 
     async def _answer(self, request: ModelRequest, link: h11.Connection, stream: trio.SocketStream) -> None:
-        dialect = next((d for end, d in _DIALECTS.items() if request.path.endswith(end)), None)
+        path = request.path.partition("?")[0]
+        dialect = next((d for end, d in _DIALECTS.items() if path.endswith(end)), None)
         faults = dialect.faults(request.body) if dialect else [f"no such path: {request.path}"]
         answer = self._next_answer(request) if not faults else None
         if answer is None:
