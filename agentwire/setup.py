@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import UNSET, Struct, ValidationError, convert, to_builtins
 
-from agentwire import registry
 from agentwire.allowing import without_effect
 from agentwire.approvals import CATEGORIES
-from agentwire.children.secret_variables import hide
 from agentwire.commands import Check, ForkSession, OpenSession, Prompt, ResumeSession, SessionState
 from agentwire.config import Config, Loaded, combine, load
 from agentwire.events import ImageInput, Mode, Notice
 from agentwire.mcp.spec import McpServerSpec, McpSpecError, from_config
+from agentwire.models import Models
 from agentwire.opening import LATEST, fork_session, open_session
 from agentwire.options import ServeOptions
 from agentwire.policy import Policy
-from agentwire.provider.contract import ConfigError, Provider, ProviderPlugin, ProviderSettings
+from agentwire.provider.contract import ConfigError, Provider
 from agentwire.session import Session
 from agentwire.settings import Compaction, SessionSettings, Thinking
 from agentwire.store import JournalError, SessionNotFound, SessionStore, StoreError, new_session_id
@@ -35,17 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentwire.setup")
 
-DEFAULT_PROVIDER = "anthropic"
-
 RUNS_COMMANDS = "ExecCommand"
 BUILTIN_TOOLS = ("Read", "Write", "Edit", RUNS_COMMANDS, "Glob", "Grep", "Spawn", "ViewImage")
 DELEGATE_TOOLS = ("dispatch_subagent", "message_subagent", "stop_subagent", "list_subagents")
 """Names of the built-in tools, which are imported later than a session opens."""
 
-TIME_LIMITS = ("connect_timeout", "silence_timeout")
-"""Options that every provider has: seconds to connect, and seconds without a byte."""
-
-NO_PROVIDER = "No provider is configured: pass --provider NAME, or set `provider` in agentwire.toml."
 DAMAGED = "The stored history of session '{session}' cannot be read ({why}); it was put aside and begins anew."
 
 
@@ -80,8 +73,7 @@ class Setup:
         self.policy = policy
         self.agent = agent
         self.store = SessionStore.default(os.environ)
-        self.providers: dict[str, Provider] = {}
-        """Those made so far; sessions with the same settings share one."""
+        self.models = Models(options, agent)
         self.witness: Witness | None = None
         """Records what providers and tools give, if that is wanted."""
         self._told: set[str] = set()
@@ -180,6 +172,14 @@ class Setup:
         return self._provider(self._place(str(workspace)).config, model)
 
     # --- checks ---
+
+    def problem(self) -> str:
+        """What every session will be refused for as things stand, or ``""``."""
+        try:
+            self._provider(self._place("").config, "")
+        except ConfigError as error:
+            return str(error)
+        return ""
 
     def checks(self) -> list[Check]:
         """Look at the set-up: configuration, provider, sessions directory, MCP servers. Starts nothing."""
@@ -292,77 +292,10 @@ class Setup:
 
     def _provider(self, config: Config, asked: str) -> tuple[Provider | None, str]:
         """The provider for a model that a host asked for, watched if that is wanted, and the model's name."""
-        provider, model = self._chosen(config, asked)
+        provider, model = self.models.serving(config, asked)
         if provider is not None and self.witness is not None:
             provider = self.witness.provider(provider, asked, model)
         return provider, model
-
-    def _chosen(self, config: Config, asked: str) -> tuple[Provider | None, str]:
-        """The provider for a model that a host asked for (``""``: the default one), and the model's name."""
-        agent, options = self.agent, self.options
-        own = getattr(agent, "provider", None)
-        default = options.model or getattr(agent, "model", "") or config.model
-        if own is not None and not isinstance(own, str):
-            self.providers[own.name] = own
-            return own, asked or default or own.model
-        if agent is not None and not hasattr(agent, "provider"):
-            return None, asked or default
-        name = options.provider or own or config.provider
-        name, model = self._serving(config, asked, name or ("" if options.provider_required else DEFAULT_PROVIDER))
-        if not name:
-            raise ConfigError(options.config_fault or NO_PROVIDER, "config_missing")
-        provider = self._make(config, name, model or default)
-        return provider, provider.model or model or default
-
-    def _serving(self, config: Config, asked: str, default: str) -> tuple[str, str]:
-        """Who serves a model that was asked for, and what it is called there."""
-        if not asked:
-            return default, ""
-        prefix, slash, rest = asked.partition("/")
-        if (
-            slash
-            and rest
-            and (prefix == default or prefix in config.providers or prefix in self.options.models.values())
-        ):
-            return prefix, rest
-        known = dict(self.options.models)
-        for name, table in config.providers.items():
-            known.update(dict.fromkeys(map(str, table.get("models", ())), name))
-        if known and asked not in known:
-            raise ConfigError(f"No configured provider serves the model '{asked}'", "model")
-        return known.get(asked, default), asked
-
-    def _make(self, config: Config, name: str, model: str) -> Provider:
-        options = self.options
-        quirks = dict(config.providers.get(name, {}))
-        quirks.pop("models", None)
-        kind = str(quirks.pop("provider", "")) or name  # an entry of the user's own may say of which kind it is
-        configured_url, configured_key = str(quirks.pop("base_url", "")), str(quirks.pop("api_key", ""))
-        main = name == (options.provider or config.provider or name)  # whom the options are meant for
-        base_url = (options.base_url if main else "") or configured_url
-        api_key = (options.api_key if main else "") or configured_key
-        if main:
-            quirks.update(options.provider_options)
-        limits = {limit: _seconds(limit, quirks.pop(limit)) for limit in TIME_LIMITS if limit in quirks}
-        key = repr((name, model, base_url, api_key, sorted(quirks.items(), key=str), limits))
-        provider = self.providers.get(key)
-        if provider is None:
-            try:
-                plugin = registry.load_provider(kind)
-            except registry.UnknownName as error:
-                raise ConfigError(str(error)) from None
-            hide(plugin.secrets)
-            provider = self.providers[key] = plugin.create(
-                ProviderSettings(
-                    model=model,
-                    base_url=base_url,
-                    api_key=api_key,
-                    environ=_environ(plugin, foreign=kind != name and bool(base_url)),
-                    options=quirks,
-                    **limits,
-                )
-            )
-        return provider
 
     def _settings(self, place: Place, command: OpenSession, provider: Provider | None, model: str) -> SessionSettings:
         options, config = self.options, place.config
@@ -414,12 +347,6 @@ def _check_agent(agent: Any) -> None:
         raise ConfigError(str(error)) from None
 
 
-def _environ(plugin: ProviderPlugin, *, foreign: bool) -> dict[str, str]:
-    """The environment as a provider sees it; without its keys, if they would go to somebody else's address."""
-    hidden = {name.upper() for name in plugin.secrets} if foreign else set()
-    return {name: value for name, value in os.environ.items() if name.upper() not in hidden}
-
-
 def _workspace(given: str) -> Path:
     try:
         path = Path(given or os.getcwd())
@@ -428,9 +355,3 @@ def _workspace(given: str) -> Path:
     except OSError as error:
         raise ConfigError(f"Workspace '{given[:200]}' cannot be used: {error.strerror}") from None
     raise ConfigError(f"Workspace '{given}' is not a directory")
-
-
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-        return float(value)
-    raise ConfigError(f"{name} must be a number of seconds above 0, not {value!r}")

@@ -132,5 +132,5 @@ async def open_session(
                     nursery.cancel_scope.cancel()
     finally:
         session.log.close()
-        for provider in setup.providers.values():
+        for provider in setup.models.made.values():
             await close_provider(provider)

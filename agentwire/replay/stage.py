@@ -67,7 +67,7 @@ class PlayedSetup(Setup):
 
     def _provider(self, config: Config, asked: str) -> tuple[Provider | None, str]:
         if self.agent is not None and not hasattr(self.agent, "provider"):
-            return self._chosen(config, asked)
+            return self.models.serving(config, asked)
         maker = self._parts.makers.get(asked)
         if maker is None:
             raise ConfigError(f"No configured provider serves the model '{asked}'", "model")

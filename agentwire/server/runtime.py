@@ -90,7 +90,7 @@ async def _serve(
         nursery.cancel_scope.cancel()
     for runner in server.sessions:
         runner.session.log.close()
-    for provider in setup.providers.values():
+    for provider in setup.models.made.values():
         await close_provider(provider)
     return status
 

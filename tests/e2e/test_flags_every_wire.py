@@ -59,3 +59,13 @@ def test_a_person_who_tries_local_ai_reads_no_wire(arguments: tuple[str, ...], t
     status, out, _ = refused(tmp_path, "serve-stdio", "--nope", module="agentwire_levpro.command")
     assert status == 1
     assert out.startswith('{"id":null,"type":"error",')
+
+
+@pytest.mark.parametrize("codec", ["jan", "levpro"])
+def test_a_provider_that_is_none_is_told_at_the_start(codec: str, tmp_path: Path) -> None:
+    """Where sessions open by command, the first of them may be a long way off."""
+    status, out, errors = refused(tmp_path, "serve", "--codec", codec, "--provider", "nope", module="agentwire.__main__")
+    assert (status, out) == (0, "")
+    (line,) = errors.splitlines()
+    assert "WARNING" in line
+    assert "no session can be opened: Unknown provider: 'nope'. Installed: anthropic," in line

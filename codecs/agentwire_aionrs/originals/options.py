@@ -13,9 +13,9 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from agentwire.config import Config
+from agentwire.models import DEFAULT_PROVIDER
 from agentwire.options import ServeOptions
 from agentwire.provider import ConfigError
-from agentwire.setup import DEFAULT_PROVIDER
 from agentwire_aionrs.originals.configuration import Configuration, Profile, Service, Table
 
 BUILT_IN: Final = ("anthropic", "openai", "bedrock", "vertex")
