@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import trio
 
 from agentwire.codec.framing import HOST_LIMIT, Framer, LineFault
 from agentwire.codec.jsontext import clip
 from agentwire.codec.kit import (
+    Again,
     Await,
     AwaitEnd,
     EndInput,
@@ -25,6 +26,7 @@ from agentwire.codec.kit import (
     Say,
     Step,
     StopReading,
+    Terminate,
     Transcript,
     Unseen,
     Who,
@@ -45,6 +47,20 @@ Gone = Callable[[], Awaitable["int | None"]]
 """Waits until the other side is gone; its exit status, if it has one."""
 
 
+class Pipes(NamedTuple):
+    """The way to the other side and back."""
+
+    outgoing: trio.abc.SendStream
+    incoming: trio.abc.ReceiveStream
+    gone: Gone
+    terminate: Callable[[], None] | None = None
+    """Sends the other side's process the signal to end."""
+
+
+Restart = Callable[[list[str]], Awaitable[Pipes]]
+"""Ends an agent if it is still there, and starts it anew with these words added to its command."""
+
+
 class _Over(Exception):
     """The play ends here. ``unseen``: what it was to prove cannot be seen."""
 
@@ -60,35 +76,40 @@ class Actor:
         self,
         me: Who,
         play: Play,
-        outgoing: trio.abc.SendStream,
-        incoming: trio.abc.ReceiveStream,
-        gone: Gone,
+        pipes: Pipes,
         patience: float,
+        given: Mapping[str, Any] | None = None,
+        restart: Restart | None = None,
     ) -> None:
-        self.transcript = Transcript(play.name)
+        self.transcript = Transcript(play.name, given=dict(given or {}))
         self._me: Who = me
         self._other: Who = "agent" if me == "host" else "host"
         self._play = play
-        self._outgoing, self._incoming, self._gone = outgoing, incoming, gone
+        self._pipes, self._restart = pipes, restart
         self._patience = patience
         self._given = self.transcript.given
         self._heard: list[Any] = []
         self._passed = 0
         """Of the lines heard, how many the steps are done with."""
-        self._ended = False
         self._news = trio.Event()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """For a new process of the other side."""
+        self._ended = self._hung_up = False
         self._reading = trio.Event()
         self._reading.set()
         self._written = trio.Event()
         self._dismissed = trio.Event()
         """The other side has taken its leave in words."""
         self._pieces, self._due = trio.open_memory_channel[bytes | float | None](float("inf"))
+        self._conversing = trio.CancelScope()
 
     async def run(self) -> Transcript:
         """Play; never raises for what the other side does."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._write)
-            nursery.start_soon(self._read)
+            self._nursery = nursery
+            nursery.start_soon(self._converse)
             try:
                 for step in self._play.steps:
                     await self._step(step)
@@ -100,6 +121,12 @@ class Actor:
             nursery.cancel_scope.cancel()
         return self.transcript
 
+    async def _converse(self) -> None:
+        with self._conversing:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write)
+                nursery.start_soon(self._read)
+
     # --- steps ---
 
     async def _step(self, step: Step) -> None:
@@ -107,7 +134,7 @@ class Actor:
             case Say():
                 self._say(step)
             case Await():
-                for _ in range(step.times):
+                for _ in range(0 if step.spare in self._given else step.times):
                     await self._await(step)
             case EndInput():
                 self._pieces.send_nowait(None)
@@ -115,7 +142,8 @@ class Actor:
                 self._pieces.send_nowait(None)
                 with trio.move_on_after(self._patience):
                     await self._written.wait()
-                await self._incoming.aclose()
+                self._hung_up = True
+                await self._pipes.incoming.aclose()
             case StopReading():
                 self._reading = trio.Event()
             case ReadOn():
@@ -126,8 +154,14 @@ class Actor:
                 await trio.sleep(seconds)
             case Grumble(size):
                 await trio.to_thread.run_sync(_grumble, size)
-            case AwaitEnd(status):
-                await self._await_end(status)
+            case AwaitEnd():
+                await self._await_end(step)
+            case Again():
+                await self._again(step)
+            case Terminate():
+                if self._pipes.terminate is None:
+                    raise RuntimeError("only an agent is told to end by a signal")
+                self._pipes.terminate()
             case Unseen(why):
                 raise _Over(why, unseen=True)
 
@@ -149,7 +183,7 @@ class Actor:
             self._pieces.send_nowait((data + end) * step.times)
 
     async def _await(self, step: Await) -> None:
-        wanted = f"no {step.what} came"
+        wanted = f"no {step.what} came in {self._patience:g} s"
         with trio.move_on_after(self._patience):
             while True:
                 while self._passed < len(self._heard):
@@ -162,30 +196,47 @@ class Actor:
                     if step.unless is not None and matches(step.unless, value, dict(self._given)):
                         raise _Over(step.absent, unseen=True)
                 if self._ended:
-                    wanted += ": the output has ended"
+                    wanted = f"no {step.what} came: the output has ended"
                     break
                 await self._wait()
-        if step.absent:
+        if step.absent and not self._ended:
             raise _Over(step.absent, unseen=True)
         raise _Over(wanted)
 
-    async def _await_end(self, status: int | None) -> None:
+    async def _await_end(self, step: AwaitEnd) -> None:
+        if self._hung_up and self._me == "agent":
+            return  # a host that is gone cannot be told from here; its starter sees it
         with trio.move_on_after(self._patience):
             await self._leave()
             with trio.move_on_after(DRAIN):
                 while not self._ended and not self._dismissed.is_set() and self._reading.is_set():
                     await self._wait()
-            if status is not None and self.transcript.status not in (None, status):
-                raise _Over(f"it ended with status {self.transcript.status} instead of {status}")
+            if wrong := wrong_end(step, self.transcript.status):
+                raise _Over(wrong)
             return
         raise _Over("it did not end" if self._me == "host" else "it did not close its agent's input")
+
+    async def _again(self, step: Again) -> None:
+        """The other side ends, and is started anew."""
+        if self._restart is None:
+            raise RuntimeError("only an agent is started anew")
+        if not step.killed:
+            self._pieces.send_nowait(None)
+            await self._await_end(AwaitEnd())
+        self._conversing.cancel()
+        words = [str(filled(word, self._given)) for word in step.arguments]
+        self._pipes = await self._restart(words)
+        self._passed = len(self._heard)
+        self.transcript.status = None
+        self._prepare()
+        self._nursery.start_soon(self._converse)
 
     async def _leave(self) -> None:
         """Wait until the other side is gone, or says that it will be."""
         async with trio.open_nursery() as nursery:
 
             async def gone() -> None:
-                self.transcript.status = await self._gone()
+                self.transcript.status = await self._pipes.gone()
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(gone)
@@ -224,7 +275,7 @@ class Actor:
         try:
             while True:
                 await self._reading.wait()
-                chunk = await self._incoming.receive_some()
+                chunk = await self._pipes.incoming.receive_some()
                 if not chunk:
                     break
                 self.transcript.carriage_returns |= b"\r\n" in chunk
@@ -243,15 +294,26 @@ class Actor:
         async for piece in self._due:
             try:
                 if piece is None:
-                    await self._outgoing.aclose()
+                    await self._pipes.outgoing.aclose()
                     break
                 if isinstance(piece, float):
                     await trio.sleep(piece)
                 else:
-                    await self._outgoing.send_all(piece)
+                    await self._pipes.outgoing.send_all(piece)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 break  # the other side reads no more; what that means shows in what it says, or does not
         self._written.set()
+
+
+def wrong_end(step: AwaitEnd, status: int | None) -> str:
+    """What is wrong with an exit status; nothing is if it is not known."""
+    if status is None:
+        return ""
+    if step.fails and status == 0:
+        return "it ended with status 0, as if all were well"
+    if step.status is not None and status != step.status:
+        return f"it ended with status {status} instead of {step.status}"
+    return ""
 
 
 def _said(who: Who, line: bytes) -> Said:

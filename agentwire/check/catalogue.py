@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentwire.check.agent_matrix import agent_matrix
+from agentwire.check.agent_matrix import agent_matrix, rules
+from agentwire.check.findings import Rules
 from agentwire.check.host_matrix import for_staying, host_matrix
 from agentwire.codec.contract import Codec
 from agentwire.codec.kit import Play, Requirement, Role
@@ -27,6 +28,11 @@ def catalogue(codec: Codec, role: Role, only: tuple[str, ...] = ()) -> list[Requ
     if unknown:
         raise NoKit(f"the codec {codec.name} has no requirement {', '.join(sorted(unknown))} for the role {role}")
     return [requirement for requirement in found if not only or requirement.id in only]
+
+
+def rules_of(codec: Codec, role: Role) -> Rules | None:
+    """What the wire's checker finds in a run, if it has one."""
+    return None if codec.checker is None else rules("must", codec.checker, role, whole=False)
 
 
 def host_play(codec: Codec, requirements: list[Requirement], name: str, *, stays: bool) -> Play:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from agentwire.check.agent_matrix import PROBE, SEPARATORS, rules
+from msgspec.structs import replace
+
+from agentwire.check.agent_matrix import LATE, PROBE, SEPARATORS, rules
 from agentwire.codec.checking import Checker, Severity
 from agentwire.codec.kit import (
     Await,
@@ -15,9 +17,12 @@ from agentwire.codec.kit import (
     HangUp,
     HostBasics,
     Play,
+    ReadOn,
     Requirement,
+    Rest,
     Say,
     Step,
+    StopReading,
     Transcript,
     Unseen,
 )
@@ -27,6 +32,9 @@ LONG = 2_000_000
 
 BURST = 5_000
 """Lines that an agent writes at once."""
+
+MANY = 1_000
+"""Questions to a host at once: its answers are more than a pipe holds."""
 
 NOISE = 300_000
 """Bytes on an agent's standard error: more than a pipe holds."""
@@ -39,45 +47,72 @@ def host_matrix(basics: HostBasics, checker: Callable[[], Checker] | None) -> It
         name: str, text: str, *steps: Step, section: str = basics.framing, check: Check | None = None,
         level: Severity = "must", play: str = "",
     ) -> Requirement:  # fmt: skip
-        return Requirement(name, "host", section, text, Play(play or name, steps, basics.replies), check, level)
+        script = Play(play or name, steps, basics.replies, orderly=not play)  # talk's order has requirements of its own
+        return Requirement(name, "host", section, text, script, check, level)
 
     def bears(name: str, text: str, *steps: Step, mark: str = "1", **more: Any) -> Requirement:
         """A host shows that it bore ``steps`` by going on as ever, and ending well."""
         ask = () if basics.ask is None else basics.ask(mark)
-        return one(name, text, *basics.greet, *steps, *ask, *basics.end, AwaitEnd(0), **more)
+        return one(name, text, *basics.greet, *steps, *ask, *basics.end, *basics.leaves, AwaitEnd(0), **more)
 
     text = Say(basics.text("Hello."))
-    talk = (*basics.greet, text, *basics.end, AwaitEnd())
-    yield one("talk", "it takes a turn to its end, then closes its agent's input", *talk, play="talk")
-    yield one("lines", "what it writes are JSON objects, each with a line feed", *talk, play="talk", check=only_objects)
-    yield one("leaves", "after a turn that went well it ends with status 0", *talk, play="talk", check=left_well)
+    talk = (*basics.greet, text, *basics.end, *basics.leaves, AwaitEnd())
+    yield one("talk", "it takes a turn to its end" + ("" if basics.leaves else ", then closes its agent's input"),
+              *talk, play="talk")  # fmt: skip
+    yield one(
+        "lines",
+        "it writes JSON objects and nothing else, each with a line feed",
+        *talk,
+        play="talk",
+        check=only_objects,
+    )
+    yield one("leaves", "after a turn that went well the host ends with status 0", *talk, play="talk", check=left_well)
     if checker is not None:
-        yield one("order", "no line breaks a rule of the protocol's shapes and order", *talk, play="talk",
+        yield one("order", "every line keeps to the protocol's shapes and order", *talk, play="talk",
                   check=rules("must", checker, "host"))  # fmt: skip
-        yield one("advice", "no line goes against what the protocol advises", *talk, play="talk",
+        yield one("advice", "every line keeps to what the protocol advises", *talk, play="talk",
                   check=rules("should", checker, "host"), level="should")  # fmt: skip
     if basics.ask is not None:
-        yield bears("approval", "it answers what it is asked, under the same id", section=basics.asking)
-    yield bears("byte-by-byte", "a line that comes byte by byte is one line", Say(basics.text(PROBE), "bytes"))
-    yield bears("carriage-return", "a carriage return before the line feed is borne", Say(basics.text(PROBE), "crlf"))
-    yield bears("torn-character", "a character may come in two pieces", Say(basics.text(PROBE), "torn"))
+        yield bears("approval", "it answers a question, under the question's id", section=basics.asking)
+    yield bears(
+        "byte-by-byte", "a line that arrives byte by byte is read as one line", Say(basics.text(PROBE), "bytes")
+    )
+    yield bears("carriage-return", "a line that ends in CR LF is read like any", Say(basics.text(PROBE), "crlf"))
+    yield bears("torn-character", "a character whose bytes arrive apart is read whole", Say(basics.text(PROBE), "torn"))
     yield bears(
         "separators", "U+2028, U+2029 and U+0085 do not end a line", Say(basics.text(SEPARATORS)), mark=SEPARATORS
     )
-    yield bears("long-line", "a long line is read", Say(basics.text("x" * LONG)))
-    yield bears("burst", "many lines at once are read", Say(basics.text("word "), times=BURST))
-    yield bears("stderr", "an agent that says much on standard error is not held up", Grumble(NOISE))
+    yield bears("long-line", f"a line of {LONG:,} bytes is read", Say(basics.text("x" * LONG)))
+    yield bears("burst", f"{BURST} lines at once are read", Say(basics.text("word "), times=BURST))
+    yield one("slow-agent", "an agent that reads late gets every answer", *_slow(basics))
+    yield bears("stderr", "an agent that writes much to standard error is not held up: it is read", Grumble(NOISE))
     for odd in basics.odd:
         yield bears(f"line-{odd.id}", odd.text, Say(odd.line), section=odd.section, level=odd.level)
     yield bears(
         "stray-line", "a line that is not JSON does not end the turn", Say(b"warning: {not json"), level="should"
     )
     if basics.failing:
-        yield one("error", "a turn that fails is over", *basics.greet, *basics.failing, AwaitEnd(),
-                  section=basics.errors, check=left)  # fmt: skip
-    yield one("agent-dies", "the death of its agent inside a turn is not waited out", *basics.greet, text, HangUp(),
+        fails = (*basics.greet, *basics.failing, *basics.leaves, AwaitEnd())
+        yield one("error", "a turn that fails is over, and the host leaves", *fails, section=basics.errors, check=left)
+    *before, last = basics.end
+    if isinstance(last, Say):
+        cut = (*basics.greet, text, *before, replace(last, delivery="open"), HangUp(), AwaitEnd(0))
+        yield one(
+            "no-last-feed", "a last line without a line feed is read, too, if the agent then ends", *cut, level="should"
+        )
+    yield one("agent-dies", "when the agent dies inside of a turn the host leaves", *basics.greet, text, HangUp(),
               check=left)  # fmt: skip
-    yield one("agent-dies-early", "the death of its agent before a word is not waited out", HangUp(), check=left)
+    yield one("agent-dies-early", "when the agent dies before its first line the host leaves", HangUp(), check=left)
+
+
+def _slow(basics: HostBasics) -> tuple[Step, ...]:
+    """More answers than a pipe holds, read late."""
+    if basics.ask_many is None:
+        return (Unseen(basics.quiet or "its kit has no way to ask a host many things at once"),)
+    many = basics.ask_many(MANY)
+    waits: tuple[Step, ...] = (StopReading(), *many.ask, Rest(LATE), ReadOn())
+    heard = Await(many.answer, "answer to each question", times=len(many.ask))
+    return (*basics.greet, *waits, heard, *many.after, *basics.end, *basics.leaves, AwaitEnd(0))
 
 
 def for_staying(play: Play, greet: tuple[Step, ...]) -> Play:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import trio
 
-from agentwire.check.findings import Finding, judge
+from agentwire.check.acting import wrong_end
+from agentwire.check.findings import Finding, Rules, judge, unplayed
 from agentwire.check.stand_in import BEGUN, read_transcript
 from agentwire.children import watchdog
 from agentwire.codec.kit import AwaitEnd, Play, Requirement, Transcript
@@ -36,23 +37,27 @@ async def check_host(
     patience: float = 10.0,
     stays: bool = False,
     alias: str = "",
+    rules: Rules | None = None,
     tell: Callable[[Finding], None] = lambda finding: None,
 ) -> list[Finding]:
     """Hold a host to requirements. In ``argv``, :data:`PLACE` stands for the command of its agent.
 
     ``patience`` is the seconds that any one step may take; ``stays``: the host is not expected to end by itself;
     ``alias`` is the name of a program that the host looks for on its path, which the stand-in then is found under.
+    ``rules`` finds what breaks a rule of the whole wire in a run that came off otherwise.
     Raises ``OSError`` if the host cannot be started.
     """
     runs: dict[str, Transcript] = {}
     findings = []
     for requirement in requirements:
         play = requirement.play
-        if play.name not in runs:
+        if (idle := unplayed(play)) is not None:
+            runs[play.name] = idle
+        elif play.name not in runs:
             with tempfile.TemporaryDirectory(prefix="agentwire-check-") as directory:
                 run = _Run(argv, codec, play, Path(directory), patience, stays, alias)
                 runs[play.name] = await run.run()
-        findings.append(judge(requirement, runs[play.name]))
+        findings.append(judge(requirement, runs[play.name], rules))
         tell(findings[-1])
     return findings
 
@@ -68,7 +73,7 @@ class _Run:
         self._result = directory / "result.json"
         self._agent = [
             sys.executable, "-m", "agentwire", "check", "stand-in", "--codec", codec, "--play", play.name,
-            "--timeout", str(patience), *(["--stays"] if stays else []), str(self._result),
+            "--timeout", str(patience), *(["--stays"] if stays else []), "--", str(self._result),
         ]  # fmt: skip
         self._alias = alias or "agent"
 
@@ -102,7 +107,7 @@ class _Run:
         directory = self._directory / "bin"
         directory.mkdir()
         program = directory / self._alias
-        program.write_text(f"#!/bin/sh\nexec {shlex.join(self._agent)}\n", encoding="utf-8")
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(self._agent)} "$@"\n', encoding="utf-8")
         program.chmod(0o755)
         return program
 
@@ -135,12 +140,12 @@ def settle(transcript: Transcript, play: Play, status: int | None) -> None:
     """Add what a stand-in cannot see: how the host ended. None: it did not."""
     transcript.status = status
     last = play.steps[-1]
-    if not isinstance(last, AwaitEnd) or last.status is None or transcript.stays or transcript.broken:
+    if not isinstance(last, AwaitEnd) or transcript.stays or transcript.broken:
         return
-    if status is None:
+    if status is None and (last.fails or last.status is not None):
         transcript.broken = "it did not end"
-    elif status != last.status:
-        transcript.broken = f"it ended with status {status} instead of {last.status}"
+    else:
+        transcript.broken = wrong_end(last, status)
 
 
 def with_agent(argv: Sequence[str], agent: Sequence[str]) -> list[str]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 TAIL = 12
 """Lines of a run that are shown with a failure."""
 
+LEGEND: Final = "Sections are those of the wire's specification. --only ID checks one requirement alone."
+
 _MARKS: Final = {
     ("passed", "must"): ("ok", "green"),
     ("passed", "should"): ("ok", "green"),
@@ -43,6 +45,7 @@ def print_table(findings: Sequence[Finding], console: Console, title: str) -> No
             console.print(f"\n{finding.requirement.id}: {finding.why}", style="bold", markup=False)
             console.print("\n".join(story(finding)), markup=False, highlight=False, soft_wrap=True)
     console.print("\n" + summary(findings), style="bold", markup=False)
+    console.print(LEGEND, style="dim", markup=False)
 
 
 def _plain(text: str) -> Any:

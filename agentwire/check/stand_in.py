@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import trio
 
-from agentwire.check.acting import Actor
+from agentwire.check.acting import Actor, Pipes
 from agentwire.codec.kit import Play, Transcript
 
 BEGUN = ".begun"
 """Added to the name of the result file: says that the host has started its agent."""
 
 
-async def stand_in(play: Play, result: Path, patience: float) -> None:
-    """Be the agent for one play. ``result`` is written at the end, whole or not at all."""
+TASK = "task"
+"""Under this name plays find the last word that a host added to the command, if it added any."""
+
+
+async def stand_in(play: Play, result: Path, patience: float, arguments: Sequence[str] = ()) -> None:
+    """Be the agent for one play. ``result`` is written at the end, whole or not at all.
+
+    ``arguments`` are the words that the host added to the command.
+    """
     result.with_name(result.name + BEGUN).touch()
     ended = trio.Event()
     incoming = _Incoming(os.dup(0), ended)
@@ -30,8 +38,10 @@ async def stand_in(play: Play, result: Path, patience: float) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_heed_signals, ended)
-        transcript = await Actor("agent", play, outgoing, incoming, gone, patience).run()
+        given = {TASK: arguments[-1]} if arguments else {}
+        transcript = await Actor("agent", play, Pipes(outgoing, incoming, gone), patience, given).run()
         nursery.cancel_scope.cancel()
+    transcript.arguments = list(arguments)
     if not result.exists():  # a host may start its agent anew; the first one counts
         file_transcript(transcript, result)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,14 @@ import click
 from agentwire.cli import DEFAULT_CODEC
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from agentwire.check.findings import Finding
+    from agentwire.check.findings import Finding, Rules
     from agentwire.codec.contract import Codec
     from agentwire.codec.kit import Requirement, Role
 
-SCRIPT = Path(__file__).parent.parent / "check" / "script.jsonl"
 
-OURS = (
-    sys.executable, "-m", "agentwire", "serve", "--ephemeral", "--provider", "script",
-    "--provider-option", f"script={SCRIPT}",
-)  # fmt: skip
-"""Our own agent on a scripted model."""
+OURS = "agentwire serve, on a scripted model"
 
 
 @click.group()
@@ -58,16 +53,36 @@ def agent(codec: str, timeout: float, cwd: str | None, command: tuple[str, ...],
     """Check an agent: COMMAND starts it; each requirement is played by a scripted host.
 
     Without COMMAND, `agentwire serve` with a scripted model is checked. An agent with a real model is asked to say
-    hello, to run `echo`, and to count; give it time with --timeout.
+    hello, to run `echo`, `seq` and `sleep`, to change a word in a file of ours, to call a tool of ours, and to count;
+    give it time with --timeout. Where the wire has a command line, words such as `--resume ID` are added to COMMAND.
+    An agent that takes its one task there has {task} in COMMAND, and {host_tools} where it reads a file of host tools.
+    What an agent does not declare is not demanded: it is "not seen", with the reason.
     """
     from agentwire.check.agents import check_agent
+    from agentwire.check.ours import Started, ours
 
-    argv = command or (*OURS, "--codec", codec)
+    with tempfile.TemporaryDirectory(prefix="agentwire-check-") as home:
+        directory = Path(home, "files").resolve()
+        directory.mkdir()
+        started, where = Started(command), cwd
+        if not command and not more["listing"]:
+            started, where = ours(_codec(codec), Path(home), directory), cwd or str(directory)
 
-    async def checking(asked: list[Requirement], tell: Callable[[Finding], None]) -> None:
-        await check_agent(argv, asked, patience=timeout, cwd=cwd, tell=tell)
+        async def checking(asked: list[Requirement], tell: Callable[[Finding], None]) -> None:
+            await check_agent(
+                started.argv,
+                asked,
+                patience=timeout,
+                cwd=where,
+                env=started.env,
+                directory=directory,
+                files=_files(codec),
+                said=started.said,
+                rules=_rules(codec, "agent"),
+                tell=tell,
+            )
 
-    return _run("agent", codec, argv, checking, **more)
+        return _run("agent", codec, shlex.join(command) or OURS, checking, **more)
 
 
 @check.command()
@@ -88,13 +103,15 @@ def host(codec: str, timeout: float, stays: bool, alias: str, command: tuple[str
         raise click.UsageError("Missing argument '-- COMMAND...'.")
 
     async def checking(asked: list[Requirement], tell: Callable[[Finding], None]) -> None:
-        await check_host(command, codec, asked, patience=timeout, stays=stays, alias=alias, tell=tell)
+        await check_host(
+            command, codec, asked, patience=timeout, stays=stays, alias=alias, rules=_rules(codec, "host"), tell=tell
+        )
 
-    return _run("host", codec, command, checking, **more)
+    return _run("host", codec, shlex.join(command), checking, **more)
 
 
 def _run(
-    role: Role, codec: str, argv: tuple[str, ...], checking: Callable[..., Awaitable[None]], *, only: tuple[str, ...],
+    role: Role, codec: str, program: str, checking: Callable[..., Awaitable[None]], *, only: tuple[str, ...],
     listing: bool, xml: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     import trio
@@ -118,24 +135,43 @@ def _run(
 
             trio.run(checking, asked, tell)
     except OSError as error:
-        raise click.ClickException(f"{shlex.join(argv)} cannot be started: {error.strerror}") from None
+        raise click.ClickException(f"{program} cannot be started: {error.strerror}") from None
     if xml:
         Path(xml).write_bytes(report.junit(findings, codec, role))
     if as_json:
         click.echo(json.dumps(report.as_json(findings, codec, role), ensure_ascii=False, indent=2))
     else:
-        report.print_table(findings, Console(), f"{role} of the wire {codec}: {shlex.join(argv)}")
+        report.print_table(findings, Console(), f"{role} of the wire {codec}: {program}")
     return int(any(finding.fatal for finding in findings))
+
+
+def _codec(name: str) -> Codec:
+    from agentwire.registry import UnknownName, load_codec
+
+    try:
+        return load_codec(name)
+    except UnknownName as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _rules(codec: str, role: Role) -> Rules | None:
+    from agentwire.check.catalogue import rules_of
+
+    return rules_of(_codec(codec), role)
+
+
+def _files(codec: str) -> Mapping[str, Any]:
+    kit = _codec(codec).requirements
+    return {} if kit is None else kit().files
 
 
 def _asked(codec: str, role: Role, only: tuple[str, ...] = ()) -> tuple[Codec, list[Requirement]]:
     from agentwire.check.catalogue import NoKit, catalogue
-    from agentwire.registry import UnknownName, load_codec
 
+    wire = _codec(codec)
     try:
-        wire = load_codec(codec)
         return wire, catalogue(wire, role, only)
-    except (UnknownName, NoKit) as error:
+    except NoKit as error:
         raise click.UsageError(str(error)) from None
 
 
@@ -145,7 +181,8 @@ def _asked(codec: str, role: Role, only: tuple[str, ...] = ()) -> tuple[Codec, l
 @click.option("--timeout", type=float, required=True)
 @click.option("--stays", is_flag=True)
 @click.argument("result", type=click.Path(path_type=Path))
-def stand_in(codec: str, name: str, timeout: float, stays: bool, result: Path) -> int:
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def stand_in(codec: str, name: str, timeout: float, stays: bool, result: Path, arguments: tuple[str, ...]) -> int:
     """Be the agent that a host under check starts."""
     import trio
 
@@ -154,5 +191,5 @@ def stand_in(codec: str, name: str, timeout: float, stays: bool, result: Path) -
 
     wire, asked = _asked(codec, "host")
     play = host_play(wire, asked, name, stays=stays)
-    trio.run(play_agent, play, result, timeout)
+    trio.run(play_agent, play, result, timeout, arguments)
     return 0

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from agentwire.codec.kit import Kit
 from agentwire_aionrs import agent_requirements, host_requirements
+from agentwire_aionrs.approval_requirements import APPROVALS
+from agentwire_aionrs.mcp_requirements import SERVERS
+from agentwire_aionrs.session_requirements import SESSIONS
 
 
 def requirements() -> Kit:
@@ -11,5 +14,5 @@ def requirements() -> Kit:
     return Kit(
         agent_requirements.BASICS,
         host_requirements.BASICS,
-        (*agent_requirements.REQUIREMENTS, *host_requirements.REQUIREMENTS),
+        (*agent_requirements.REQUIREMENTS, *APPROVALS, *SESSIONS, *SERVERS, *host_requirements.REQUIREMENTS),
     )

@@ -1,128 +1,45 @@
-"""What the RPC asks of agents, with the plays that prove it: each is a scripted host."""
+"""What the RPC asks of agents: how hosts converse, the handshake, turns. Each play is a scripted host."""
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
     ANY,
     COUNT,
     HELLO,
-    RUN,
-    Absent,
+    STEER,
     AgentBasics,
     Await,
     AwaitEnd,
     Bind,
-    Check,
     EndInput,
-    Given,
     Has,
+    Holds,
     Line,
-    OneOf,
-    Play,
-    Requirement,
     Say,
-    Step,
 )
-
-_S: Final = {"sessionId": Given("session")}
-
-
-def _call(asked: Any, method: str, params: Any) -> Say:
-    return Say({"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
-
-
-def _result(asked: Any, result: Any = ANY, *never: Any) -> Await:
-    return Await({"jsonrpc": "2.0", "id": asked, "result": result, "error": Absent()}, f"result of {asked}", never)
-
-
-def _refused(asked: Any, code: int, data: Any = ANY, message: Any = ANY) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": asked,
-        "error": {"code": code, "message": message, "data": data},
-        "result": Absent(),
-    }
-
-
-def _refusal(asked: Any, code: int, data: Any = ANY, *never: Any) -> Await:
-    return Await(_refused(asked, code, data), f"error {code} under the id {asked}", never)
-
-
-def _item(tag: str, **fields: Any) -> dict[str, Any]:
-    event = {"type": tag, **fields}
-    return {"method": f"item/{tag}", "params": {**_S, "turnId": Given("turn"), "event": event}}
-
-
-def _completed(reason: str, error: Any = None) -> dict[str, Any]:
-    params = {**_S, "turnId": Given("turn"), "stopReason": reason, "error": error}
-    return {"method": "turn/completed", "params": params}
-
-
-_INITIALIZE: Final = {"protocolVersion": 1, "clientInfo": {"name": "agentwire-check", "version": "1"}}
-_INITIALIZED: Final = Say({"jsonrpc": "2.0", "method": "initialized", "params": {}})
-_SHAKEN: Final[tuple[Step, ...]] = (_call(1, "initialize", _INITIALIZE), _result(1), _INITIALIZED)
-
-
-def _opened(**more: Any) -> tuple[Step, ...]:
-    params = {"cwd": tempfile.gettempdir(), "ephemeral": True, **more}
-    return (
-        _call("open", "session/start", params),
-        _result(
-            "open",
-            {
-                "sessionId": Bind("session", "string"),
-                "model": Bind(kind="string"),
-                "tools": Bind(kind="array"),
-                "toolSpecs": Bind(kind="array"),
-            },
-        ),
-    )
-
-
-_GREET: Final[tuple[Step, ...]] = (*_SHAKEN, *_opened())
-
-
-def _started(text: str, asked: Any = "turn") -> tuple[Step, ...]:
-    notes = ({"method": Bind(kind="string")},)
-    return (
-        _call(asked, "turn/start", {**_S, "input": text}),
-        _result(asked, {"turnId": Bind("turn", "string")}, *notes),
-    )
-
-
-def _over(reason: str, error: Any = None, *never: Any) -> Await:
-    return Await(_completed(reason, error), f"turn/completed, {reason}", ({"method": "turn/completed"}, *never))
-
-
-def _turn(text: str, asked: Any = "turn") -> tuple[Step, ...]:
-    return (*_started(text, asked), _over("completed"))
-
-
-_ASKED: Final[tuple[Step, ...]] = (
-    *_started(RUN),
-    Await(
-        _item(
-            "permission_request",
-            request_id=Bind("request", "string"),
-            tool_name=Bind("tool", "string"),
-            capability=OneOf(("read", "write", "exec", "run")),
-            path=ANY,
-            prompt_kind=Bind(kind="string"),
-            offers_always=Bind(kind="boolean"),
-        ),
-        "permission_request",
-        unless={"method": "turn/completed"},
-        absent="the model called no tool that needs a permission",
-    ),
+from agentwire_jan.requirement_parts import (
+    ALIVE,
+    ASKED,
+    GREET,
+    INITIALIZE,
+    INITIALIZED,
+    SESSION,
+    SHAKEN,
+    agent,
+    alive,
+    call,
+    decide,
+    item,
+    opened,
+    over,
+    refusal,
+    refused,
+    result,
+    started,
+    turn,
 )
-
-
-def _decide(decision: str, asked: Any = "decide") -> Say:
-    return _call(asked, "permission/respond", {"requestId": Given("request"), "decision": decision})
 
 
 def _question(token: str) -> tuple[Any, tuple[Any, ...]]:
@@ -131,31 +48,51 @@ def _question(token: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 BASICS: Final = AgentBasics(
-    greet=_GREET,
+    greet=GREET,
     question=_question,
     flood=_question,
-    prompt=_turn,
+    prompt=turn,
     framing="1.1",
     ending="1.4",
     bad=(
+        Line("json", "a line that is not JSON is a parse error, id null", "1.2", b"{nope", refused(None, -32700, None)),
+        Line("value", "a line that is not an object is an invalid request", "1.1", [1], refused(None, -32600, None)),
         Line(
-            "json", "a line that is not JSON is a parse error, id null", "1.2", b"{nope", _refused(None, -32700, None)
+            "huge",
+            "a line beyond 16 MiB is an invalid request, id null, and the agent goes on",
+            "1.1",
+            {"jsonrpc": "2.0", "id": "h", "method": "session/list"},
+            refused(None, -32600, None),
+            pad=16_800_000,
         ),
-        Line("value", "a line that is not an object is an invalid request", "1.1", [1], _refused(None, -32600, None)),
-        Line("blank", "a blank line is a parse error", "1.1", b"", _refused(None, -32700, None)),
+        Line(
+            "list",
+            "session/list with params that are no object is refused",
+            "1.6",
+            {"jsonrpc": "2.0", "id": 8, "method": "session/list", "params": 7},
+            refused(8, -32602),
+        ),
+        Line(
+            "initialized",
+            "initialized with an id is an unknown method",
+            "1.3",
+            {"jsonrpc": "2.0", "id": 9, "method": "initialized", "params": {}},
+            refused(9, -32601, None),
+        ),
+        Line("blank", "a blank line is a parse error", "1.1", b"", refused(None, -32700, None)),
         Line(
             "version",
-            "jsonrpc must be 2.0",
+            "a request whose jsonrpc is not 2.0 is an invalid request",
             "1.2",
             {"jsonrpc": "1.0", "id": "v", "method": "session/list"},
-            _refused("v", -32600),
+            refused("v", -32600),
         ),
         Line(
             "method",
             "an unknown method is method not found",
             "1.2",
             {"jsonrpc": "2.0", "id": 7, "method": "agentwire/unknown"},
-            _refused(7, -32601, None),
+            refused(7, -32601, None),
         ),
         Line(
             "note",
@@ -165,21 +102,21 @@ BASICS: Final = AgentBasics(
         ),
         Line(
             "params",
-            "params that do not fit are refused",
+            "turn/start without a sessionId is refused",
             "1.6",
             {"jsonrpc": "2.0", "id": "p", "method": "turn/start", "params": {"input": "x"}},
-            _refused("p", -32602),
+            refused("p", -32602),
         ),
         Line(
             "session",
             "an unknown session is refused",
             "1.6",
             {"jsonrpc": "2.0", "id": "s", "method": "turn/start", "params": {"sessionId": "none", "input": "x"}},
-            _refused("s", -32602, message=Has("unknown sessionId")),
+            refused("s", -32602, message=Has("unknown sessionId")),
         ),
         Line(
             "null",
-            "an id of null is answered as such",
+            "a request with the id null is answered under the id null",
             "1.2",
             {"jsonrpc": "2.0", "id": None, "method": "session/list"},
             {"id": None, "result": ANY},
@@ -188,32 +125,22 @@ BASICS: Final = AgentBasics(
 )
 
 
-def _agent(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    greet: tuple[Step, ...] = _GREET,
-    level: Severity = "must",
-    check: Check | None = None,
-) -> Requirement:
-    return Requirement(name, "agent", section, text, Play(name, (*greet, *steps)), check, level)
-
-
-_IMAGE: Final = (
-    "data:image/png;base64,"
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg"
-    "YGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
-)
-_TOOL: Final = {"name": "agentwire_probe", "description": "Does nothing.", "capability": "read"}
+_IMAGE: Final = {
+    "type": "image_url",
+    "image_url": {
+        "url": "data:image/png;base64,"
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg"
+        "YGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
+    },
+}
 
 REQUIREMENTS: Final = (
-    _agent(
+    agent(
         "handshake",
         "1.3",
-        "initialize tells the version, the server and what it can",
-        _call(1, "initialize", _INITIALIZE),
-        _result(
+        "initialize is answered with the version, the server and the capabilities",
+        call(1, "initialize", INITIALIZE),
+        result(
             1,
             {
                 "protocolVersion": 1,
@@ -223,178 +150,172 @@ REQUIREMENTS: Final = (
         ),
         greet=(),
     ),
-    _agent(
+    agent(
         "gate",
         "1.2",
-        "nothing but the handshake is served before it",
-        _call(1, "session/list", {}),
-        _refusal(1, -32002, None),
-        *_GREET,
+        "a request before the handshake is refused as not initialized",
+        call(1, "session/list", {}),
+        refusal(1, -32002, None),
+        *GREET,
         greet=(),
     ),
-    _agent(
+    agent(
         "versions",
         "1.3",
         "another protocol version is refused",
-        _call(1, "initialize", {**_INITIALIZE, "protocolVersion": 2}),
-        _refusal(1, -32602, None),
+        call(1, "initialize", {**INITIALIZE, "protocolVersion": 2}),
+        refusal(1, -32602, None),
         greet=(),
     ),
-    _agent(
+    agent(
         "turn",
         "2.2",
         "turn/start is answered first; a turn is steps, tokens, done, and one turn/completed",
-        *_started(HELLO),
-        Await(_item("step", index=1, max=ANY), "step 1", ({"method": "item/token"},)),
-        Await(_item("token", text=Bind(kind="string")), "token"),
-        Await(_item("done", stop_reason=ANY), "done"),
-        _over("completed"),
-        _call("after", "session/list", {}),
-        _result("after", ANY, {"method": ANY}),
+        *started(HELLO),
+        Await(item("step", index=1, max=ANY), "step 1", ({"method": "item/token"},)),
+        Await(item("token", text=Bind(kind="string")), "token"),
+        Await(item("done", stop_reason=ANY), "done"),
+        over("completed"),
+        call("after", "session/list", {}),
+        result("after", ANY, {"method": ANY}),
     ),
-    _agent("second-turn", "2.2", "a session takes one turn after the other", *_turn(HELLO), *_turn(HELLO, "again")),
-    _agent(
+    agent("second-turn", "2.2", "a second turn of a session runs after the first", *turn(HELLO), *turn(HELLO, "again")),
+    agent(
         "busy",
         "1.6",
         "a second turn is refused as retryable while one runs",
-        *_started(COUNT),
-        _call("more", "turn/start", {**_S, "input": HELLO}),
-        _refusal("more", -32001, {"retryable": True}, {"method": "turn/completed"}),
+        *started(COUNT),
+        call("more", "turn/start", {**SESSION, "input": HELLO}),
+        refusal("more", -32001, {"retryable": True}, {"method": "turn/completed"}),
     ),
-    _agent(
+    agent(
         "interrupt",
         "1.6",
         "an interrupted turn is completed as such before the answer",
-        *_started(COUNT),
-        _call("stop", "turn/interrupt", _S),
-        _over("interrupted", None, {"id": "stop"}),
-        _result("stop", {}),
-        *_turn(HELLO, "next"),
+        *started(COUNT),
+        call("stop", "turn/interrupt", SESSION),
+        over("interrupted", None, {"id": "stop"}),
+        result("stop", {}),
+        *turn(HELLO, "next"),
     ),
-    _agent(
+    agent(
+        "interrupt-silent",
+        "1.2",
+        "an interrupt without an id is carried out, and has no answer",
+        *started(COUNT),
+        Say({"jsonrpc": "2.0", "method": "turn/interrupt", "params": SESSION}),
+        over("interrupted"),
+        ALIVE,
+        alive({"id": None}),
+    ),
+    agent(
         "interrupt-idle",
         "1.6",
         "an interrupt without a turn is refused",
-        _call("stop", "turn/interrupt", _S),
-        _refusal("stop", -32602),
+        call("stop", "turn/interrupt", SESSION),
+        refusal("stop", -32602),
     ),
-    _agent(
-        "permission",
-        "3.3",
-        "an allowed call runs and has its result",
-        *_ASKED,
-        _decide("allow_once"),
-        _result("decide", {}),
-        Await(
-            _item("tool_result", id=Bind(kind="string"), content=Bind(kind="string"), is_error=Bind(kind="boolean")),
-            "tool_result",
-        ),
-        _over("completed"),
-    ),
-    _agent(
-        "waits",
-        "3.3",
-        "nothing runs that waits for a permission",
-        *_ASKED,
-        _call("after", "session/list", {}),
-        _result("after", ANY, {"method": "item/tool_result"}, {"method": "turn/completed"}),
-    ),
-    _agent(
-        "denial",
-        "3.3",
-        "a denied call is an error to the model, and the turn goes on",
-        *_ASKED,
-        _decide("deny"),
-        _result("decide", {}),
-        Await(_item("tool_result", is_error=True), "tool_result that is an error"),
-        _over("completed"),
-    ),
-    _agent(
-        "answered",
-        "1.6",
-        "a permission is answered once",
-        *_ASKED,
-        _decide("deny"),
-        _result("decide", {}),
-        _decide("deny", "again"),
-        _refusal("again", -32602),
-    ),
-    _agent(
+    agent(
         "end-in-turn",
         "1.4",
         "the end of input interrupts the turn and ends the process",
-        *_started(COUNT),
+        *started(COUNT),
         EndInput(),
-        _over("interrupted"),
+        over("interrupted"),
         AwaitEnd(0),
     ),
-    _agent(
+    agent(
         "images",
         "1.3",
-        "an image of a declared type is taken",
-        _call(1, "initialize", _INITIALIZE),
+        "an image of a declared type is accepted in an input",
+        call(1, "initialize", INITIALIZE),
         Await(
             {"id": 1, "result": {"input_content_parts": {"mime_types": Bind()}}},
             "result",
             unless={"id": 1},
             absent="no content parts are declared",
         ),
-        _INITIALIZED,
-        *_opened(),
-        _call(
+        INITIALIZED,
+        *opened(),
+        call(
             "turn",
             "turn/start",
-            {**_S, "input": [{"type": "text", "text": HELLO}, {"type": "image_url", "image_url": {"url": _IMAGE}}]},
+            {
+                **SESSION,
+                "input": [{"type": "text", "text": HELLO}, _IMAGE],
+            },
         ),
-        _result("turn", {"turnId": ANY}),
+        result("turn", {"turnId": ANY}),
         greet=(),
     ),
-    _agent(
-        "host-tools",
-        "3.1",
-        "a declared host tool is among the session's tools",
-        *_SHAKEN,
-        _call(
-            "open",
-            "session/start",
-            {"cwd": tempfile.gettempdir(), "ephemeral": True, "builtins": False, "tools": [_TOOL]},
+    agent(
+        "again",
+        "1.3",
+        "a handshake that is refused takes the one before away",
+        call(2, "initialize", {**INITIALIZE, "protocolVersion": 999}),
+        refusal(2, -32602, None),
+        ALIVE,
+        refusal("alive", -32002, None),
+        *SHAKEN,
+        ALIVE,
+        alive(),
+    ),
+    agent(
+        "inputs",
+        "1.6",
+        "turn/start refuses a blank text, no parts, an object, null, a number, and unknown parts",
+        *(
+            step
+            for number, given in enumerate(("   ", [], {"type": "user", "content": []}, None, 5, [{"type": "audio"}]))
+            for step in (
+                call(f"i{number}", "turn/start", {**SESSION, "input": given}),
+                refusal(f"i{number}", -32602),
+            )
         ),
-        _result("open", {"tools": ["host__agentwire_probe"], "toolSpecs": [{"type": "function"}]}),
-        greet=(),
+        *turn(HELLO),
     ),
-    _agent(
-        "tool-names",
-        "3.2",
-        "tools of one name twice are refused, and no session is opened",
-        *_SHAKEN,
-        _call("open", "session/start", {"cwd": tempfile.gettempdir(), "tools": [_TOOL, _TOOL]}),
-        _refusal("open", -32602, {"kind": "invalid_tools"}),
-        _call("list", "session/list", {}),
-        _result("list", {"sessions": []}),
-        greet=(),
-    ),
-    _agent(
-        "list",
+    agent(
+        "steer",
         "1.6",
-        "an open session is listed with its turns",
-        *_turn(HELLO),
-        _call("list", "session/list", {}),
-        _result("list", {"sessions": [{"id": Given("session"), "model": ANY, "turns": 1, "hostTools": 0}]}),
+        "a running turn is steered, and goes on",
+        *started(COUNT),
+        call("steer", "turn/steer", {**SESSION, "input": STEER}),
+        result("steer", {}, {"method": "turn/completed"}),
+        call("stop", "turn/interrupt", SESSION),
+        over("interrupted"),
     ),
-    _agent(
-        "archive",
+    agent(
+        "steer-idle",
         "1.6",
-        "an archived session is gone",
-        _call("bye", "session/archive", _S),
-        _result("bye", {}),
-        _call("turn", "turn/start", {**_S, "input": HELLO}),
-        _refusal("turn", -32602),
+        "without a running turn steering is refused",
+        call("steer", "turn/steer", {**SESSION, "input": STEER}),
+        refusal("steer", -32602),
     ),
-    _agent(
-        "cwd",
+    agent(
+        "steer-joins",
         "1.6",
-        "a session needs a directory that exists",
-        _call("cwd", "session/start", {"cwd": "/agentwire/none"}),
-        _refusal("cwd", -32602),
+        "what a turn is steered with joins before the model is asked again",
+        *ASKED,
+        call("steer", "turn/steer", {**SESSION, "input": STEER}),
+        result("steer", {}),
+        decide("deny"),
+        Await(
+            item("messages_updated", messages=Holds(({"role": "user", "content": STEER},))),
+            "messages_updated with the user's words",
+            ({"method": "turn/completed"},),
+        ),
+        over("completed"),
+        level="should",
+    ),
+    agent(
+        "interrupt-asking",
+        "1.6",
+        "an interrupt ends the turn also while a permission waits, which then is not pending",
+        *ASKED,
+        call("stop", "turn/interrupt", SESSION),
+        over("interrupted", None, {"id": "stop"}),
+        result("stop", {}),
+        decide("allow_once"),
+        refusal("decide", -32602, ANY, {"method": "item/tool_result"}),
     ),
 )

@@ -155,7 +155,7 @@ class JanChecker:
 
 
 def _frame(line: bytes | LineFault) -> dict[str, Any] | Violation:
-    if isinstance(line, LineFault):
+    if type(line) is LineFault:
         return must(line.message, "1.1")
     try:
         frame = parse(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
     ANY,
     Await,
@@ -56,7 +57,8 @@ _REPLIES: Final = (
 )
 
 
-def _event(tag: str, **fields: Any) -> dict[str, Any]:
+def event(tag: str, **fields: Any) -> dict[str, Any]:
+    """An event of the turn."""
     return {"jsonrpc": "2.0", "method": f"item/{tag}", "params": {**_TURN, "event": {"type": tag, **fields}}}
 
 
@@ -66,7 +68,7 @@ def _ends(reason: str, error: Any = None) -> Say:
     )
 
 
-_PROMPTED: Final[tuple[Step, ...]] = (
+PROMPTED: Final[tuple[Step, ...]] = (
     Await(
         {
             "jsonrpc": "2.0",
@@ -77,18 +79,18 @@ _PROMPTED: Final[tuple[Step, ...]] = (
         "turn/start",
     ),
     Say({"jsonrpc": "2.0", "id": Given("turn"), "result": {"turnId": "check-turn"}}),
-    Say(_event("step", index=1, max=0)),
+    Say(event("step", index=1, max=0)),
 )
 
-_END: Final[tuple[Step, ...]] = (Say(_event("done", stop_reason="stop", usage=None)), _ends("completed"))
+END: Final[tuple[Step, ...]] = (Say(event("done", stop_reason="stop", usage=None)), _ends("completed"))
 
 
 def _ask(token: str) -> tuple[Step, ...]:
     request, call = f"perm-{token}", f"call-{token}"
     return (
-        Say(_event("tool_call", id=call, name="shell", args={"command": "true"})),
+        Say(event("tool_call", id=call, name="shell", args={"command": "true"})),
         Say(
-            _event(
+            event(
                 "permission_request",
                 request_id=request,
                 tool_name="shell",
@@ -107,23 +109,24 @@ def _ask(token: str) -> tuple[Step, ...]:
             "permission/respond",
             ({"method": "turn/start"},),
         ),
-        Say(_event("tool_result", id=call, content="", is_error=False)),
+        Say(event("tool_result", id=call, content="", is_error=False)),
     )
 
 
 BASICS: Final = HostBasics(
-    greet=_PROMPTED,
-    text=lambda text: _event("token", text=text),
-    end=_END,
+    greet=PROMPTED,
+    text=lambda text: event("token", text=text),
+    end=END,
     ask=_ask,
+    quiet="a run asks one question at a time: its host never says enough to fill a pipe",
     asking="3.3",
-    failing=(Say(_event("error", code="error", message="check: no service")), _ends("error", "check: no service")),
+    failing=(Say(event("error", code="error", message="check: no service")), _ends("error", "check: no service")),
     errors="2.2",
     framing="1.1",
     replies=_REPLIES,
     odd=(
-        Line("type", "events of an unknown tag are ignored", "2.1", _event("agentwire_unknown", a=[1])),
-        Line("key", "unknown keys of an event are ignored", "2.1", _event("token", text="more", later={"a": None})),
+        Line("type", "events of an unknown tag are ignored", "2.1", event("agentwire_unknown", a=[1])),
+        Line("key", "unknown keys of an event are ignored", "2.1", event("token", text="more", later={"a": None})),
         Line(
             "method",
             "notifications of an unknown method are ignored",
@@ -132,7 +135,7 @@ BASICS: Final = HostBasics(
         ),
         Line(
             "session",
-            "an event of a session that the host does not know is not its turn's",
+            "turn/completed of an unknown session does not end its turn",
             "1.7",
             {
                 "jsonrpc": "2.0",
@@ -141,20 +144,32 @@ BASICS: Final = HostBasics(
             },
         ),
         Line(
-            "answer", "an answer to nothing is ignored", "1.2", {"jsonrpc": "2.0", "id": "agentwire-none", "result": {}}
+            "answer",
+            "an answer to a request that was never made is ignored",
+            "1.2",
+            {"jsonrpc": "2.0", "id": "agentwire-none", "result": {}},
         ),
         Line(
             "retry",
-            "a request that is sent again is borne",
+            "the news that a model request is sent again is accepted",
             "2.1",
-            _event("retry", attempt=1, max_attempts=3, delay_ms=10, reason="check"),
+            event("retry", attempt=1, max_attempts=3, delay_ms=10, reason="check"),
         ),
     ),
 )
 
 
-def _host(name: str, section: str, text: str, *steps: Step, check: Check | None = None) -> Requirement:
-    return Requirement(name, "host", section, text, Play(name, steps, _REPLIES), check)
+def host(
+    name: str,
+    section: str,
+    text: str,
+    *steps: Step,
+    check: Check | None = None,
+    level: Severity = "must",
+    replies: tuple[Reply, ...] = _REPLIES,
+) -> Requirement:
+    """A requirement with a play of its own."""
+    return Requirement(name, "host", section, text, Play(name, steps, replies), check, level)
 
 
 def _handshake_first(transcript: Transcript) -> str:
@@ -168,28 +183,179 @@ def _ids_of_their_own(transcript: Transcript) -> str:
     return f"the id {twice[0]!r} was used twice" if twice else ""
 
 
+CHILD: Final = {"run_id": "sub-check", "name": "check"}
+
+
+def _nested(token: str) -> Say:
+    """A subagent's question."""
+    question = {
+        "type": "permission_request",
+        "request_id": f"perm-{token}",
+        "tool_name": "shell",
+        "capability": "exec",
+        "path": None,
+        "command": "true",
+        "prompt_kind": "exec",
+        "offers_always": True,
+    }
+    return Say(event("subagent", **CHILD, event=question))
+
+
+_DECISION: Final = OneOf(("allow_once", "allow_always", "deny"))
+
+
+def _responds(request: Any) -> Await:
+    params = {"requestId": request, "decision": _DECISION}
+    return Await({"method": "permission/respond", "params": params}, "permission/respond", ({"method": "turn/start"},))
+
+
+def _answered_once(transcript: Transcript) -> str:
+    asked = [
+        value["params"].get("requestId")
+        for value in transcript.of("host")
+        if value.get("method") in ("permission/respond", "tool/respond")
+    ]
+    twice = sorted({str(request) for request in asked if asked.count(request) > 1})
+    return f"answered more than once: {', '.join(twice)}" if twice else ""
+
+
+_STARTS: Final = Await({"id": Bind("turn"), "method": "turn/start"}, "turn/start")
+
+
+def _fails(asked: Any, code: int, message: str) -> Say:
+    return Say({"jsonrpc": "2.0", "id": asked, "error": {"code": code, "message": message, "data": None}})
+
+
+_TWO: Final = Play("one-turn", (*PROMPTED, *_ask("a"), *_ask("b"), *END, AwaitEnd(0)), _REPLIES)
+
 REQUIREMENTS: Final = (
-    _host(
+    host(
         "handshake",
         "1.3",
         "initialize and initialized come before anything else",
-        *_PROMPTED,
-        *_END,
+        *PROMPTED,
+        *END,
         AwaitEnd(0),
         check=_handshake_first,
     ),
-    _host(
+    host(
         "ids",
         "1.2",
         "every request has an id of its own",
-        *_PROMPTED,
+        *PROMPTED,
         *_ask("a"),
-        *_END,
+        *END,
         AwaitEnd(0),
         check=_ids_of_their_own,
     ),
-    _host(
-        "one-turn", "1.6", "no turn is started while one runs", *_PROMPTED, *_ask("a"), *_ask("b"), *_END, AwaitEnd(0)
+    Requirement("one-turn", "host", "1.6", "no turn is started while one runs", _TWO),
+    host("interrupted", "1.7", "a turn that was interrupted is over", *PROMPTED, _ends("interrupted"), AwaitEnd()),
+    # --- turns ---
+    host(
+        "no-events",
+        "1.7",
+        "a turn without events is over with its turn/completed",
+        *PROMPTED[:2],
+        _ends("completed"),
+        AwaitEnd(0),
     ),
-    _host("interrupted", "1.7", "a turn that was interrupted is over", *_PROMPTED, _ends("interrupted"), AwaitEnd()),
+    host(
+        "refused",
+        "1.6",
+        "when turn/start is refused the host leaves",
+        _STARTS,
+        _fails(Given("turn"), -32602, "check: no such model"),
+        AwaitEnd(),
+    ),
+    host(
+        "unsaved",
+        "1.7",
+        "a turn that fails after its done is over",
+        *PROMPTED,
+        END[0],
+        _ends("error", "could not save session: check"),
+        AwaitEnd(),
+    ),
+    host(
+        "side-events",
+        "2.1",
+        "events that are not about the answer are accepted",
+        *PROMPTED,
+        Say(event("request_provenance", model="check", request_sha256="00", body_bytes=1)),
+        Say(event("compaction", phase="started", reason="preflight")),
+        Say(event("compaction", phase="finished", reason="preflight", messages=2)),
+        Say(event("messages_updated", messages=[{"role": "user", "content": "x"}])),
+        Say(event("notice", text="check")),
+        Say(event("monitors", monitors=[])),
+        Say(event("todo_update", list={"phases": []})),
+        Say(event("parked")),
+        *_ask("a"),
+        *END,
+        AwaitEnd(0),
+    ),
+    # --- questions ---
+    Requirement("answers-once", "host", "1.6", "each question is answered once", _TWO, _answered_once),
+    host(
+        "child-questions",
+        "2.3",
+        "two questions of subagents at once are both answered, each by its id",
+        *PROMPTED,
+        Say(event("subagent_start", **CHILD)),
+        _nested("x"),
+        _nested("y"),
+        _responds(Bind("first")),
+        _responds(Bind("second")),
+        Say(event("subagent_end", **CHILD)),
+        *END,
+        AwaitEnd(0),
+        check=_answered_once,
+    ),
+    host(
+        "refused-answer",
+        "1.6",
+        "an answer that is refused as not pending does not end the turn",
+        *PROMPTED,
+        *_ask("late")[:2],
+        Await({"id": Bind("answer"), "method": "permission/respond"}, "permission/respond"),
+        Say(
+            {
+                "jsonrpc": "2.0",
+                "id": Given("answer"),
+                "error": {"code": -32602, "message": "check: not pending", "data": {"kind": "not_pending"}},
+            }
+        ),
+        *END,
+        AwaitEnd(0),
+        replies=tuple(reply for reply in _REPLIES if reply.on.get("method") != "permission/respond"),
+    ),
+    # --- other agents ---
+    host(
+        "handshake-refused",
+        "1.3",
+        "when initialize is refused the host leaves",
+        Await({"id": Bind("handshake"), "method": "initialize"}, "initialize"),
+        _fails(Given("handshake"), -32602, "Unsupported protocol version or malformed clientInfo"),
+        AwaitEnd(),
+        replies=(),
+    ),
+    host(
+        "older-agent",
+        "8",
+        "an older agent, which says less of itself and of its session, is accepted",
+        *PROMPTED,
+        *END,
+        AwaitEnd(0),
+        replies=(
+            _answer(
+                "initialize",
+                {
+                    "protocolVersion": 1,
+                    "serverInfo": {"name": "check", "version": "0"},
+                    "capabilities": {"session": True, "turn": True},
+                },
+            ),
+            _answer("session/start", {"sessionId": _NAME}),
+        ),
+        level="should",
+    ),
 )

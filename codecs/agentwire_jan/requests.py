@@ -53,7 +53,7 @@ class Reader:
 
     def read(self, line: bytes | LineFault, view: View) -> Request | None:
         """Read one line. None for what is silently ignored."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return _refuse(errors.TOO_LONG if line.kind == "too_long" else errors.PARSE, Token())
         try:
             frame = parse(line)

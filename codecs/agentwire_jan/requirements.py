@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from agentwire.codec.kit import Kit
 from agentwire_jan import agent_requirements, host_requirements
+from agentwire_jan.host_tool_requirements import HOST_TOOLS
+from agentwire_jan.own_tool_requirements import OWN_TOOLS
+from agentwire_jan.permission_requirements import PERMISSIONS
+from agentwire_jan.session_requirements import SESSIONS
 
 
 def requirements() -> Kit:
@@ -11,5 +15,12 @@ def requirements() -> Kit:
     return Kit(
         agent_requirements.BASICS,
         host_requirements.BASICS,
-        (*agent_requirements.REQUIREMENTS, *host_requirements.REQUIREMENTS),
+        (
+            *agent_requirements.REQUIREMENTS,
+            *PERMISSIONS,
+            *SESSIONS,
+            *HOST_TOOLS,
+            *host_requirements.REQUIREMENTS,
+            *OWN_TOOLS,
+        ),
     )

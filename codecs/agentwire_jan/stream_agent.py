@@ -15,6 +15,7 @@ from agentwire import events as bus
 from agentwire.codec.contract import Directive, Request, View
 from agentwire.codec.framing import LineFault
 from agentwire.codec.jsontext import append_line
+from agentwire.codec.runs import runs
 from agentwire.commands import Command, Outcome, Refusal, SessionState
 from agentwire.log.record import Record
 from agentwire.text import scrub
@@ -120,7 +121,7 @@ class JanStreamAgent:
         """Read one line of the host."""
         if not self._reads or self._aborted or self._over:
             return None
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return Request(None, Refusal("bad_line", fault(line)), Echo("", truncated=True))
         if not line.strip():
             return None
@@ -164,30 +165,29 @@ class JanStreamAgent:
             self._session = session
         if self._over or session != self._session:
             return None
-        done, said = 0, self._report.said.append
-        for at, record in enumerate(records):
-            event = record.event
-            kind = event.__class__
-            if kind is bus.TextDelta:
-                if not record.origin:
-                    said(event.text)  # type: ignore[union-attr]  # its class tells
+        done = 0
+        for record, deltas in runs(records):
+            event: Any = record.event
+            kind = type(event)
+            if deltas:
+                done += len(deltas)
+                if kind is bus.TextDelta and not record.origin:
+                    self._report.said += deltas
+                if self._streams:
+                    self._lines.render_run(record, deltas, out)
                 continue
-            if kind not in _WATCHED:
-                continue
-            self._report.feed(record)
-            if kind is bus.ApprovalResolved:
-                self._events(records[done:at], out)
-                done = at
-                self._settled(event, out)  # type: ignore[arg-type]  # its class tells
-            elif record.origin:
-                continue
-            elif kind is bus.UserJoined:
-                self._joined(event)  # type: ignore[arg-type]
-            elif kind is bus.TurnFinished:
-                self._events(records[done : at + 1], out)
-                self._end(self._report.result(event, record.time), out)  # type: ignore[arg-type]
-                return Directive(at + 1, exit_status=exit_status(event))  # type: ignore[arg-type]
-        self._events(records[done:] if done else records, out)
+            done += 1
+            if kind in REPORTED:
+                self._report.feed(record)
+            elif kind is bus.ApprovalResolved:
+                self._settled(event, out)
+            elif kind is bus.UserJoined and not record.origin:
+                self._joined(event)
+            if self._streams:
+                self._lines.render_other(record, out)
+            if kind is bus.TurnFinished and not record.origin:
+                self._end(self._report.result(event, record.time), out)
+                return Directive(done, exit_status=exit_status(event))
         return None
 
     def feed(self, session: str, records: Sequence[Record]) -> None:
@@ -213,10 +213,6 @@ class JanStreamAgent:
             INPUT_KINDS if self._reads else (),
             wire.CAPS if self._reads else None,
         )
-
-    def _events(self, records: Sequence[Record], out: bytearray) -> None:
-        if self._streams and records:
-            self._lines.render(records, out)
 
     def _settled(self, event: bus.ApprovalResolved, out: bytearray) -> None:
         decision = decided(event)
@@ -265,9 +261,6 @@ class JanStreamAgent:
         if self._streams:
             append_line(_ENCODER, item, out)
 
-
-_WATCHED: Final = frozenset({*REPORTED, bus.ApprovalResolved, bus.UserJoined, bus.TurnFinished})
-"""Records that are looked at beside being written."""
 
 _OPENED: Final = "opened"
 """The token of the request whose outcome the first line tells."""

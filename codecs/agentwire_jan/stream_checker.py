@@ -28,7 +28,7 @@ class JanStreamChecker:
 
     def agent(self, line: bytes | LineFault) -> list[Violation]:
         """Check a line of the agent."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [must(line.message, "4.1")]
         try:
             value = parse(line)
@@ -54,7 +54,7 @@ class JanStreamChecker:
 
     def host(self, line: bytes | LineFault) -> list[Violation]:
         """Check a line of the host."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [must(line.message, "4.2")]
         if not line.strip():
             return []

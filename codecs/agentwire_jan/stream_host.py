@@ -19,10 +19,12 @@ from agentwire.codec.framing import LineFault
 from agentwire.codec.heard import Answered, Heard
 from agentwire.codec.jsontext import BadJson, BadShape, LineDecoder, append_line
 from agentwire.commands import Command, Done, JsonId, Refusal
+from agentwire.events import TextDelta
 from agentwire_jan import stream_wire, wire
 from agentwire_jan.events_in import Told, TurnReader, unknown
 from agentwire_jan.facts import NO_OUTCOME
-from agentwire_jan.messages import parts_to_wire
+from agentwire_jan.following import Run
+from agentwire_jan.messages import parts_to_wire, plain_text
 
 RUN: Final = "run"
 """What the one turn is called."""
@@ -35,6 +37,9 @@ Said = list[Heard | Answered]
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = LineDecoder[Struct](wire.Item | stream_wire.Frame)
 """Tags that are not listed become unknown events."""
+
+_decode: Final = _DECODER.decode
+_TEXT: Final = wire.Token
 
 ERRORS: Final = {"upstream_error": "provider_error", "setup_error": "config_error"}
 """What failed, in the words of the bus; anything else is the agent's own."""
@@ -57,6 +62,9 @@ class JanStreamHost:
         self._numbers = 0
         self._session = ""
         self._reader: TurnReader | None = None
+        """What reads the run that is under way."""
+        self._main: Run | None = None
+        """What it knows of the main run."""
         self._ref: JsonId = RUN
         self._questions: dict[str, str] = {}
         """Of each question, the call that it is about."""
@@ -103,13 +111,31 @@ class JanStreamHost:
 
     def receive(self, line: bytes | LineFault) -> Said:
         """Read one line of the agent. It never raises: what cannot be understood is kept as it is."""
-        if isinstance(line, LineFault):
+        if type(line) is LineFault:
             return [self._heard(bus.Notice(f"The agent sent a line that cannot be read: {line.message}", "warning"))]
+        try:
+            item: Any = _decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return self._receive_again(line)
+        run = self._main
+        if item.__class__ is _TEXT and run is not None:
+            # Nearly all there is: what _event() does, without its calls.
+            text = item.text
+            run.text.append(text)
+            return [Heard(TextDelta(text), self._session, self._ref)]
+        return self._said(item, line)
+
+    def _receive_again(self, line: bytes) -> Said:
+        """The slow way, for a line that is none of ours as it stands."""
         if not line.strip():
             return []
-        item = _decoded(line)
-        if isinstance(item, bus.Unknown):
-            return self._unknown(item)
+        try:
+            item = _DECODER.recover(line)
+        except (BadJson, BadShape):
+            return self._unknown(unknown(line))
+        return self._said(item, line)
+
+    def _said(self, item: Struct, line: bytes) -> Said:
         frame = _FRAMES.get(item.__class__)
         if frame is not None:
             return frame(self, item)
@@ -122,7 +148,7 @@ class JanStreamHost:
         said: Said = []
         if self._reader is not None:
             said = self._told(self._reader.end("failed", "the agent ended without a result"))
-            self._reader = None
+            self._reader = self._main = None
         self._over = True
         return said + self._settle(commands.Command, Refusal("internal", "The agent ended before it answered."))
 
@@ -133,10 +159,11 @@ class JanStreamHost:
         if self._reader is not None:
             return []
         self._reader = TurnReader()
+        self._main = self._reader.follower.main
         return self._begin()
 
     def _event(self, item: Struct) -> Said:
-        if self._reader is None or (isinstance(item, wire.Finished) and item.stop_reason == "aborted"):
+        if self._reader is None or (type(item) is wire.Finished and item.stop_reason == "aborted"):
             return []  # the last line says it, too
         return self._told(self._reader.read(item))
 
@@ -158,7 +185,7 @@ class JanStreamHost:
     def _told(self, told: list[Told]) -> Said:
         said: Said = []
         for event, origin in told:
-            if isinstance(event, bus.ApprovalRequested):
+            if type(event) is bus.ApprovalRequested:
                 self._questions[event.approval_id] = event.call_id
             said.append(self._heard(event, origin, of_run=True))
         return said
@@ -192,7 +219,7 @@ class JanStreamHost:
         return [self._heard(bus.Notice(line.message, "warning"))]
 
     def _on_result(self, line: stream_wire.Result) -> Said:
-        reader, self._reader = self._reader, None
+        reader, self._reader, self._main = self._reader, None, None
         self._over = True
         if reader is not None:
             said = self._told(_closed(reader, line))
@@ -216,17 +243,6 @@ class JanStreamHost:
         settled = [sent for sent in self._sent if isinstance(sent.command, kinds) and fits(sent.command)]
         self._sent = [sent for sent in self._sent if sent not in settled]
         return [Answered(sent.number, Done() if result is None else result) for sent in settled]
-
-
-def _decoded(line: bytes) -> Struct | bus.Unknown:
-    try:
-        item: Struct = _DECODER.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        try:
-            item = _DECODER.recover(line)
-        except (BadJson, BadShape):
-            return unknown(line)
-    return item
 
 
 def failure(line: stream_wire.Result) -> bus.ErrorInfo | UnsetType:
@@ -326,9 +342,8 @@ def _deny(command: commands.Deny) -> Struct | Refusal:
 
 
 def _answer(command: commands.AnswerHostTool) -> Struct | Refusal:
-    content: str | list[Any] = parts_to_wire(command.content)
-    if len(command.content) == 1 and isinstance(command.content[0], bus.Text):
-        content = command.content[0].text
+    text = plain_text(command.content)
+    content: str | list[Any] = parts_to_wire(command.content) if text is None else text
     details = None if isinstance(command.details, UnsetType) else command.details
     return stream_wire.ToolAnswer(command.request_id, content, command.is_error, details)
 

@@ -52,12 +52,12 @@ class Report:
             return
         if self._began is None:
             self._began = record.time
-        if isinstance(event, bus.TextDelta):
+        if type(event) is bus.TextDelta:
             self.said.append(event.text)
-        elif isinstance(event, bus.StepStarted):
+        elif type(event) is bus.StepStarted:
             self.said.clear()
             self._steps = max(self._steps, event.index + 1)
-        elif isinstance(event, bus.SessionOpened):
+        elif type(event) is bus.SessionOpened:
             self.resumed = event.kind != "new"
             self.ephemeral = event.ephemeral
 

@@ -1,35 +1,35 @@
-"""What stream-json asks of an agent, with the plays that prove it.
-
-Of hosts there are none: a host gives its task to the command line, where no stand-in can look for it.
-"""
+"""What stream-json asks of agents, with the plays that prove it: each is a scripted host."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
     ANY,
     COUNT,
     HELLO,
-    RUN,
+    STEER,
+    Again,
     AgentBasics,
     Await,
     AwaitEnd,
     Bind,
-    Check,
     EndInput,
     Given,
     Has,
+    Joined,
     Kit,
     Line,
     OneOf,
     Play,
     Requirement,
     Say,
-    Step,
     Transcript,
 )
+from agentwire_jan import stream_host_requirements as host
+from agentwire_jan.stream_requirement_parts import ASKED, GREET, RESULT, agent, decide, hears, turn, user
+from agentwire_jan.stream_tool_requirements import DECLARED, HOST_TOOLS
 
 _INIT: Final = {
     "type": "init",
@@ -40,31 +40,6 @@ _INIT: Final = {
     "tools": Bind(kind="array"),
     "input_kinds": ["user", "abort", "permission", "tool_result"],
 }
-
-_GREET: Final[tuple[Step, ...]] = (Await({"type": "init"}, "init"),)
-
-
-def _user(text: str) -> Say:
-    return Say({"type": "user", "text": text})
-
-
-def _hears(kind: str, *never: str, **fields: Any) -> Await:
-    return Await({"type": kind, **fields}, kind, tuple({"type": name} for name in never))
-
-
-_RESULT: Final = {
-    "protocol_version": 1,
-    "is_error": False,
-    "result": Bind(kind="string"),
-    "stop_reason": Bind(kind="string"),
-    "num_turns": Bind(kind="number"),
-    "duration_ms": Bind(kind="number"),
-    "usage": Bind(kind="object"),
-}
-
-
-def _turn(text: str) -> tuple[Step, ...]:
-    return (_user(text), _hears("result"))
 
 
 def _question(token: str) -> tuple[Any, tuple[Any, ...]]:
@@ -77,11 +52,11 @@ def _wrong(**fields: Any) -> dict[str, Any]:
 
 
 _AGENT: Final = AgentBasics(
-    greet=_GREET,
+    greet=GREET,
     question=_question,
     flood=_question,
-    prompt=_turn,
-    last=(_user(HELLO),),
+    prompt=turn,
+    last=(user(HELLO),),
     framing="4.2",
     ending="4.3",
     bad=(
@@ -96,27 +71,36 @@ _AGENT: Final = AgentBasics(
         ),
         Line(
             "both",
-            "an input has text or content, not both",
+            "a user line with text and content is an input_error",
             "4.2",
             {"type": "user", "text": "x", "content": []},
             _wrong(message=Has("not both")),
         ),
         Line(
             "permission",
-            "an answer to nothing is an input_error",
+            "an answer to a question that was never asked is an input_error",
             "4.2",
             {"type": "permission", "request_id": "none", "decision": "deny"},
             _wrong(message=Has("none")),
         ),
-        Line("blank", "a blank line is nothing", "4.2", b""),
+        Line(
+            "part",
+            "a content part of an unknown type is an input_error",
+            "4.2",
+            {"type": "user", "content": [{"type": "audio"}]},
+            _wrong(message=Has("audio")),
+        ),
+        Line(
+            "huge",
+            "a line beyond 16 MiB is an input_error, and the run goes on",
+            "4.2",
+            {"type": "abort"},
+            _wrong(message=Has("cap"), line_truncated=True),
+            pad=16_800_000,
+        ),
+        Line("blank", "a blank line is ignored", "4.2", b""),
     ),
 )
-
-
-def _agent(
-    name: str, section: str, text: str, *steps: Step, check: Check | None = None, level: Severity = "must"
-) -> Requirement:
-    return Requirement(name, "agent", section, text, Play(name, (*_GREET, *steps)), check, level)
 
 
 def _first_is_init(transcript: Transcript) -> str:
@@ -129,22 +113,12 @@ def _last_is_result(transcript: Transcript) -> str:
     return "" if last.get("type") == "result" else f"the last line is {last.get('type')!r}"
 
 
-_ASKED: Final[tuple[Step, ...]] = (
-    _user(RUN),
-    Await(
-        {"type": "permission_request", "request_id": Bind("request", "string"), "tool_name": ANY},
-        "permission_request",
-        unless={"type": "result"},
-        absent="the model called no tool that needs a permission",
-    ),
-)
-
-
-def _decide(decision: str) -> tuple[Step, ...]:
-    return (
-        Say({"type": "permission", "request_id": Given("request"), "decision": decision}),
-        _hears("permission_decision", "result", request_id=Given("request"), decision=decision),
-    )
+def _short(transcript: Transcript) -> str:
+    given = transcript.given
+    told = [value.get("session_id", "") for value in transcript.of("agent") if value.get("type") == "result"][-1]
+    if told is None or told == given["session"][:8]:
+        return ""
+    return f"session_id is {told!r} of {given['session']!r}"
 
 
 _AGENTS: Final = (
@@ -156,69 +130,188 @@ _AGENTS: Final = (
         Play("init", (Await(_INIT, "init with its keys"),)),
         _first_is_init,
     ),
-    _agent(
+    agent(
         "run",
         "4.1",
         "a run is steps, tokens, done, and a result",
-        _user(HELLO),
-        _hears("step", "token", index=1),
-        _hears("token", "done", text=Bind(kind="string")),
-        _hears("done", "result", stop_reason=Bind(kind="string")),
-        _hears("result", **_RESULT),
+        user(HELLO),
+        hears("step", "token", index=1),
+        hears("token", "done", text=Bind(kind="string")),
+        hears("done", "result", stop_reason=Bind(kind="string")),
+        hears("result", **RESULT),
         AwaitEnd(0),
     ),
-    _agent("last", "4.1", "nothing follows the result", *_turn(HELLO), AwaitEnd(0), check=_last_is_result),
-    _agent(
+    agent("last", "4.1", "nothing follows the result", *turn(HELLO), AwaitEnd(0), check=_last_is_result),
+    agent(
         "permission",
         "4.2",
         "an allowed call runs; the decision is echoed",
-        *_ASKED,
-        *_decide("allow_once"),
-        _hears("tool_result", "result", content=Bind(kind="string"), is_error=Bind(kind="boolean")),
-        _hears("result"),
+        *ASKED,
+        *decide("allow_once"),
+        hears("tool_result", "result", content=Bind(kind="string"), is_error=Bind(kind="boolean")),
+        hears("result"),
     ),
-    _agent(
+    agent(
         "denial",
         "4.2",
         "a denied call is an error to the model, and the run goes on",
-        *_ASKED,
-        *_decide("deny"),
-        _hears("tool_result", "result", is_error=True),
-        _hears("result", is_error=False),
+        *ASKED,
+        *decide("deny"),
+        hears("tool_result", "result", is_error=True),
+        hears("result", is_error=False),
     ),
-    _agent(
+    agent(
         "abort",
         "4.3",
         "an aborted run says so in done and result, status 0",
-        _user(COUNT),
-        _hears("token"),
+        user(COUNT),
+        hears("token"),
         Say({"type": "abort"}),
-        _hears("done", "result", stop_reason="aborted"),
-        _hears("result", is_error=False, stop_reason="aborted"),
+        hears("done", "result", stop_reason="aborted"),
+        hears("result", is_error=False, stop_reason="aborted"),
         AwaitEnd(0),
     ),
-    _agent(
+    agent(
         "end-in-run",
         "4.3",
         "the end of input does not end the run",
-        _user(HELLO),
+        user(HELLO),
         EndInput(),
-        _hears("result", is_error=False, stop_reason=OneOf(("stop", "end_turn"))),
+        hears("result", is_error=False, stop_reason=OneOf(("stop", "end_turn"))),
         AwaitEnd(0),
     ),
-    _agent(
+    agent(
         "end-asking",
         "4.3",
         "the end of input denies what waits, and the run goes on",
-        *_ASKED,
+        *ASKED,
         EndInput(),
-        _hears("permission_decision", "result", decision="deny"),
-        _hears("result", is_error=False),
+        hears("permission_decision", "result", decision="deny"),
+        hears("result", is_error=False),
         AwaitEnd(0),
+    ),
+    agent(
+        "session",
+        "4.1",
+        "the result names the session by the first eight characters of its id, or not at all",
+        *turn(HELLO),
+        greet=(Await({"type": "init", "session_id": Bind("session", "string")}, "init"),),
+        check=_short,
+    ),
+    agent(
+        "parts",
+        "4.2",
+        "a user line with content parts is accepted",
+        Say({"type": "user", "content": [{"type": "text", "text": HELLO}]}),
+        hears("result", **RESULT),
+    ),
+    agent(
+        "decisions",
+        "4.2",
+        "a decision that does not exist is an input_error, and the question stays open",
+        *ASKED,
+        Say({"type": "permission", "request_id": Given("request"), "decision": "maybe"}),
+        hears("input_error", "permission_decision", "result"),
+        *decide("deny"),
+    ),
+    agent(
+        "answered",
+        "4.2",
+        "a second answer is an input_error",
+        *ASKED,
+        Say({"type": "permission", "request_id": Given("request"), "decision": "deny"}),
+        Say({"type": "permission", "request_id": Given("request"), "decision": "allow_once"}),
+        hears("input_error", "result", message=Has("pending"), line=Has("allow_once")),
+    ),
+    agent(
+        "always",
+        "4.2",
+        "allow_always is echoed as such, and the call runs",
+        *ASKED,
+        *decide("allow_always"),
+        hears("tool_result", "result"),
+        hears("result", is_error=False),
+    ),
+    agent(
+        "joins",
+        "4.2",
+        "an input while the run is on joins it",
+        *ASKED,
+        Say({"type": "user", "text": STEER}),
+        *decide("deny"),
+        hears("result", "input_error", is_error=False),
+    ),
+    agent(
+        "unread",
+        "4.2",
+        "an input that the run did not come to is given back as an input_error before the result",
+        user(COUNT),
+        hears("token"),
+        Say({"type": "user", "text": STEER}),
+        Say({"type": "abort"}),
+        hears("input_error", "result", message=Has("run ended"), line=Has(STEER)),
+        hears("result"),
+    ),
+    agent(
+        "abort-asking",
+        "4.3",
+        "an aborted run is over also while a permission waits",
+        *ASKED,
+        Say({"type": "abort"}),
+        hears("done", "tool_result", "result", stop_reason="aborted"),
+        hears("result", is_error=False, stop_reason="aborted"),
+        AwaitEnd(0),
+    ),
+    # --- the command line ---
+    agent(
+        "resume",
+        "5",
+        "--resume goes on with a session under the same id",
+        *turn(HELLO),
+        Again((Joined(("--resume=", Given("session"))),)),
+        hears("init", "result", session_id=Given("session")),
+        *turn(HELLO),
+        greet=(Await({"type": "init", "session_id": Bind("session", "string")}, "init"),),
+    ),
+    agent(
+        "resume-unknown",
+        "4.1",
+        "a run that cannot begin is a result without init, and status 1",
+        Await(
+            {
+                "type": "result",
+                "is_error": True,
+                "stop_reason": "error",
+                "error": {"code": "setup_error", "message": Bind(kind="string")},
+                "session_id": None,
+            },
+            "result that failed",
+            ({"type": "init"},),
+        ),
+        AwaitEnd(1),
+        greet=(),
+        arguments=("--resume=agentwire-none",),
+    ),
+    agent(
+        "limit",
+        "4.4",
+        "--max-turns ends a run that still calls tools with an error, and status 53",
+        *ASKED,
+        *decide("deny"),
+        hears("result", is_error=True, stop_reason="error"),
+        AwaitEnd(53),
+        arguments=("--max-turns=1",),
     ),
 )
 
 
 def requirements() -> Kit:
     """Everything that this wire asks."""
-    return Kit(_AGENT, None, _AGENTS)
+    return Kit(
+        _AGENT,
+        host.BASICS,
+        (*_AGENTS, *HOST_TOOLS, *host.REQUIREMENTS),
+        serve=("--codec-option", f"host_tools={json.dumps(DECLARED)}"),
+        our_words={"--resume=": ("--codec-option", "resume=")},
+        files={"host_tools": DECLARED},
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentwire.codec.kit import Kit
 from agentwire_levpro import agent_requirements, host_requirements
+from agentwire_levpro.chat_requirements import CHATS
 
 
 def requirements() -> Kit:
@@ -11,5 +12,5 @@ def requirements() -> Kit:
     return Kit(
         agent_requirements.BASICS,
         host_requirements.BASICS,
-        (*agent_requirements.REQUIREMENTS, *host_requirements.REQUIREMENTS),
+        (*agent_requirements.REQUIREMENTS, *CHATS, *host_requirements.REQUIREMENTS),
     )

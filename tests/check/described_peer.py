@@ -13,6 +13,7 @@ from typing import Any
 
 from agentwire.codec.kit import (
     Absent,
+    Again,
     Await,
     AwaitEnd,
     Bind,
@@ -20,10 +21,13 @@ from agentwire.codec.kit import (
     Given,
     HangUp,
     Has,
+    Holds,
+    Joined,
     Let,
     OneOf,
     Play,
     Say,
+    Terminate,
     filled,
 )
 
@@ -56,22 +60,28 @@ class Described:
         return [*self.deeds[:place], write(line), *self.deeds[place:]]
 
 
-def describe(play: Play, *, host: bool = False) -> Described:
+def describe(play: Play, given: dict[str, Any], *, host: bool = False) -> Described:
     """The peer that a play describes. A host ends by itself, an agent at the end of its input."""
-    peer = Described()
+    peer = Described(given=dict(given))
     for step in play.steps:
         match step:
             case Say():
                 said = step.times
                 peer.deeds += [("read", None)] * said
             case Await():
-                for _ in range(step.times):
+                for _ in range(0 if step.spare in peer.given else step.times):
                     peer.waited.append((step, len(peer.deeds)))
                     peer.deeds.append(write(sample(step.line, peer.given)))
             case Let(name, value):
                 peer.given[name] = value
-            case AwaitEnd(status):
-                peer.deeds.append(("exit", status or 0))
+            case AwaitEnd(status, fails):
+                peer.deeds.append(("exit", status or int(fails)))
+            case Again(killed=False):
+                peer.deeds += [("read all", None), ("again", None)]
+            case Again():
+                peer.deeds.append(("again", "killed"))
+            case Terminate():
+                peer.deeds.append(("signal", None))
             case HangUp():
                 peer.deeds.append(("read all", None))
             case EndInput() if not host:
@@ -89,8 +99,10 @@ def sample(pattern: Any, given: dict[str, Any]) -> Any:
             if name:
                 given[name] = value
             return value
-        case Given():
+        case Given() | Joined():
             return filled(pattern, given)
+        case Holds(items):
+            return [sample(item, given) for item in items]
         case OneOf(choices):
             return sample(choices[0], given)
         case Has(text):

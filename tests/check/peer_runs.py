@@ -5,6 +5,7 @@ Both tables are keyed by wire, role and requirement; the empty wire is every wir
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,24 @@ def instead(line: Any) -> Callable[[Described], list[Deed]]:
         return [*peer.deeds[:place], write(line), *peer.deeds[place + 1 :]]
 
     return replaced
+
+
+def saying(word: str, other: str) -> Callable[[Described], list[Deed]]:
+    """Another word, wherever a line has it as a value."""
+
+    def said(value: Any) -> Any:
+        line = base64.b64decode(value).replace(f'"{word}"'.encode(), f'"{other}"'.encode())
+        return base64.b64encode(line).decode()
+
+    return lambda peer: [(what, said(value) if what == "write" else value) for what, value in peer.deeds]
+
+
+def asking_anew(peer: Described) -> list[Deed]:
+    """The second question has another id than the first."""
+    lines = [base64.b64decode(value) if what == "write" else b"" for what, value in peer.deeds]
+    place = max(n for n, line in enumerate(lines) if b"item/permission_request" in line)
+    line = lines[place].replace(b'"request"', b'"another"')
+    return [*peer.deeds[:place], write(line), *peer.deeds[place + 1 :]]
 
 
 def unprepared(peer: Described) -> list[Deed]:
@@ -149,6 +168,9 @@ TALKS = {"aionrs": aionrs, "pagent": pagent, "pagent-v4": v4, "jan": jan, "jan-s
 
 GOOD: dict[Key, Callable[[Described], list[Deed]]] = {
     **{(wire, "agent", name): talk for wire, talk in TALKS.items() for name in ("order", "advice")},
+    ("jan-stream", "agent", "session"): instead({**stream_result, "session_id": "session"}),
+    ("jan", "agent", "request-ids"): asking_anew,
+    ("levpro", "host", "handshake"): lambda peer: [write({"id": "i", "method": "initialize"}), READ, *peer.deeds],
     **{("jan", "host", name): jan_host for name in ("order", "advice", "handshake")},
 }
 
@@ -167,6 +189,9 @@ WRONG: dict[Key, Callable[[Described], list[Deed]]] = {
     ("pagent", "host", "order"): last({"cmd": 5}),
     ("pagent-v4", "host", "order"): last({"cmd": 5}),
     ("jan", "host", "order"): last(call(9, "agentwire/unknown", {})),
+    ("jan-stream", "host", "lines"): at(0, b"warning: something\n"),
+    ("jan-stream", "host", "order"): at(0, {"type": "nonsense"}),
+    ("jan-stream", "host", "advice"): at(0, {"type": "permission", "request_id": "nobody", "decision": "deny"}),
     ("levpro", "host", "order"): last({"method": "ping"}),
     # what peers cope with
     ("aionrs", "agent", "advice"): last({"type": "agentwire_unknown"}),
@@ -182,15 +207,28 @@ WRONG: dict[Key, Callable[[Described], list[Deed]]] = {
     ("levpro", "host", "advice"): last(b'{"id":"s","method":"shutdown"}\n{"id":"p","method":"ping"}\n'),
     # what one wire asks
     ("aionrs", "agent", "ready"): at(0, {"type": "pong"}),
+    ("aionrs", "agent", "fork"): saying("copy", "session"),
+    ("aionrs", "host", "waits-for-ready"): at(0, {"type": "ping"}),
+    ("aionrs", "host", "answers-once"): last({"type": "tool_deny", "call_id": "call-1"}),
+    ("aionrs", "host", "two-requests"): last({"type": "tool_approve", "call_id": "first"}),
     ("aionrs", "host", "message-ids"): last({"type": "message", "msg_id": "m", "content": "x"}),
     ("aionrs", "host", "set-up-first"): last({"type": "init_history", "text": "x"}),
     ("pagent", "agent", "busy"): lambda peer: Described(peer.with_before(2, begins[0])).with_before(2, begins[0]),
+    ("pagent-v4", "agent", "delete"): instead(told("ThreadList", threads=[{"id": "thread"}])),
+    ("pagent-v4", "host", "two-permits"): last({"cmd": "deny", "tool_call_id": "call-a"}),
     ("pagent-v4", "agent", "commands"): at(0, piece),
+    ("jan", "agent", "request-ids"): saying("another", "request"),
+    ("jan", "agent", "fork"): saying("copy", "session"),
     ("jan", "host", "handshake"): unprepared,
+    ("jan", "host", "answers-once"): last(call(9, "permission/respond", {"requestId": "perm-a", "decision": "deny"})),
+    ("jan", "host", "child-questions"): saying("second", "first"),
     ("jan", "host", "ids"): last(call("turn", "session/list", {})),
     ("jan-stream", "agent", "init"): at(0, {"type": "step", "index": 1, "max": 0}),
+    ("jan-stream", "agent", "session"): instead({**stream_result, "session_id": "other"}),
     ("jan-stream", "agent", "last"): last({"type": "token", "text": "x"}),
     ("levpro", "agent", "session-id"): instead(nameless),
+    ("levpro", "agent", "preview"): saying("shown", "x" * 501),
     ("levpro", "agent", "no-approval"): at(1, event("tool_done", status="ok")),
+    ("levpro", "host", "handshake"): at(0, {"id": "p", "method": "ping"}),
     ("levpro", "host", "ids"): last({"id": "chat", "method": "ping"}),
 }  # fmt: skip
