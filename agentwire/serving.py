@@ -104,6 +104,8 @@ def _open_and_run(
         if recorder is not None:
             _witness(setup, recorder)
         boot = setup.at_start() if codec.sessions == "one" else None
+        if boot is None and codec.begin is None and options.provider and (problem := setup.problem()):
+            logger.warning("no session can be opened: %s", problem)
     except (ConfigError, StoreError) as error:
         return _fatal(pipes, side, str(error))
     except Exception as error:  # a foreign plugin, or a bug: the host is told all the same
@@ -132,6 +134,14 @@ def _agent_side(codec: Codec, given: dict[str, Any]) -> AgentSide:
             raise
         logger.debug("the codec %s refused its options", codec.name, exc_info=True)
         raise ConfigError(f"The codec '{codec.name}' refuses its options: {error}") from error
+
+
+def check_options(codec: Codec, options: ServeOptions) -> None:
+    """Raise :class:`ConfigError` for options that the codec does not have or take, and for a word about the process's
+    one session where there is none."""
+    _check_options(codec, options.codec_options)
+    _agent_side(codec, options.codec_options)
+    _check_sessions(codec, options)
 
 
 def _check_options(codec: Codec, given: dict[str, Any]) -> None:

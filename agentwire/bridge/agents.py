@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -12,11 +13,14 @@ import trio
 from msgspec.structs import replace
 
 from agentwire.bridge.link import Link, Process
+from agentwire.bridge.memory import Memory
 from agentwire.bridge.report import Account
 from agentwire.bridge.words import Words
 from agentwire.codec.contract import Codec
 from agentwire.commands import (
+    Done,
     ForkSession,
+    InitHistory,
     OpenSession,
     Refusal,
     ResumeSession,
@@ -29,6 +33,10 @@ from agentwire.host.connect import Peer, connect
 from agentwire.host.process import AgentDied
 from agentwire.host.refused import Refused
 from agentwire.recording import RecordingError
+
+logger = logging.getLogger("agentwire.bridge")
+
+FORGOTTEN = "The agent does not know what was said before in this session: it cannot take it up, nor be told."
 
 CHOSEN_HERE = ("id", "workspace", "roots")
 """What of a new session is the bridge's affair: its name, and where the agent's process is started."""
@@ -85,6 +93,21 @@ class Agents:
             link.post(SetHostTools(link.id or "session", command.tools))
         return link
 
+    async def again(self, memory: Memory, workspace: str) -> Link:
+        """A session that was left here: taken up by the agent if it can, else a new one that is told what was said.
+
+        Raises :class:`Refused` if there is no agent at all.
+        """
+        where = workspace or memory.workspace
+        if memory.agent is not None and memory.agent.codec == self.words.codec.name:
+            link = await self._taken_up(memory.agent.session, where)
+            if link is not None:
+                self.account.resumed["taken up"] += 1
+                return link
+        link = await self.open(OpenSession(id=memory.id, workspace=where))
+        self._hand_over(memory, link)
+        return link
+
     async def fork(self, source: Link) -> Link:
         """A copy of a session, by the same process. Raises :class:`Refused`."""
         command = ForkSession(source.id or "session")
@@ -97,6 +120,55 @@ class Agents:
         return Link(source.process, remote, self.words, self.account)
 
     # --- how ---
+
+    async def _taken_up(self, session: str, workspace: str) -> Link | None:
+        """The agent's own session of that id; None if it has it no more, or no way to go on with it."""
+        codec, wanted = self.words.codec, ResumeSession(session)
+        resume = self.words.refusal(wanted) is None
+        named = not resume and codec.sessions == "many" and codec.begin is None and not self.words.can(OpenSession())
+        argv = codec.resuming(self.argv, session) if codec.resuming is not None and codec.sessions == "one" else None
+        if not (resume or named or argv is not None):
+            return None
+        try:
+            process = await self._start(workspace, argv)
+        except Refused as why:
+            if argv is None:
+                raise
+            logger.warning("the agent does not go on with its session %s: %s", session, why)
+            return None
+        if named:  # the wire's prompts say which session they are for
+            return Link(process, process.peer.adopt(SessionState(session)), self.words, self.account, opens=True)
+        if argv is not None:
+            return Link(process, None, self.words, self.account)
+        try:
+            state = await process.peer.call(wanted)
+        except (Refused, AgentDied) as why:
+            process.leave()
+            logger.warning("the agent does not go on with its session %s: %s", session, why)
+            return None
+        remote = None if codec.sessions == "one" else process.peer.adopt(state)
+        return Link(process, remote, self.words, self.account)
+
+    def _hand_over(self, memory: Memory, link: Link) -> None:
+        """Tell a new session of the agent what was said before; its host is told if that cannot be."""
+        if not memory.text:
+            return
+        told = InitHistory(memory.text, link.id)
+
+        def forgotten() -> None:
+            self.account.resumed["forgotten"] += 1
+            link.warn(FORGOTTEN)
+
+        def answered(result: Done | Refusal) -> None:
+            if isinstance(result, Refusal):
+                forgotten()
+            else:
+                self.account.resumed["handed over"] += 1
+
+        if self.words.can(told):
+            link.ask(told, answered)
+        else:
+            forgotten()
 
     def _all(self, command: OpenSession) -> list[str]:
         """The fields in which a host asks for something else than a session as it is."""
@@ -116,13 +188,13 @@ class Agents:
                 return True
         return False
 
-    async def _start(self, workspace: str) -> Process:
+    async def _start(self, workspace: str, argv: Sequence[str] | None = None) -> Process:
         if workspace and not Path(workspace).is_dir():
             raise Refused(Refusal("config", f"Workspace '{workspace[:200]}' is not a directory", data=""))
         self._started += 1
         record = _beside(self._record, self._started) if self._record else None
         try:
-            started: Process = await self._nursery.start(self._hold, workspace or None, record)
+            started: Process = await self._nursery.start(self._hold, argv or self.argv, workspace or None, record)
         except OSError as error:
             why = f"The agent '{self.argv[0]}' cannot be started: {error.strerror}"
             raise Refused(Refusal("config", why, data="binary_missing")) from None
@@ -132,12 +204,14 @@ class Agents:
             raise Refused(Refusal("config", str(error), data="")) from None
         return started
 
-    async def _hold(self, cwd: str | None, record: str | None, *, task_status: trio.TaskStatus[Process]) -> None:
+    async def _hold(
+        self, argv: Sequence[str], cwd: str | None, record: str | None, *, task_status: trio.TaskStatus[Process]
+    ) -> None:
         """Keep a process until it is not needed any more."""
         close = trio.Event()
         async with AsyncExitStack() as stack:
             peer: Peer = await stack.enter_async_context(
-                connect(self.argv, codec=self.words.codec.name, cwd=cwd, record=record)
+                connect(argv, codec=self.words.codec.name, cwd=cwd, record=record)
             )
             task_status.started(Process(peer, close))
             await close.wait()

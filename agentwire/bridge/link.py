@@ -75,6 +75,8 @@ class Link:
         self.hearing: Hearing | None = None
         self.outside: Callable[[Record], None] | None = None
         """Told of what belongs to no turn."""
+        self._said: list[str] = []
+        self._say: Callable[[str], None] | None = None
         self.process = process
         self.opens = opens
         """The wire opens sessions by their first prompt."""
@@ -121,6 +123,22 @@ class Link:
         self._to_send.close()
         if not self._started:
             self.process.leave()
+
+    # --- what the host should know ---
+
+    def warn(self, text: str) -> None:
+        """Have the host told something; now, or when there is a session to tell it in."""
+        if self._say is not None:
+            self._say(text)
+        else:
+            self._said.append(text)
+
+    def tell(self, say: Callable[[str], None]) -> None:
+        """There is a session: ``say`` tells its host."""
+        self._say = say
+        for text in self._said:
+            say(text)
+        self._said.clear()
 
     # --- out ---
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentwire.codec.fidelity import Declaration, Fidelity, tag
+from agentwire.codec.fidelity import Fidelity
+from agentwire.events import TurnStarted
 from agentwire.log.record import Record
-from agentwire.transcode.report import Loss, Passage, account, losses_of
+from agentwire.transcode.report import Ledger, Loss, Passage, losses_of
 
 
 class Report(Struct, omit_defaults=True):
@@ -36,6 +37,9 @@ class Report(Struct, omit_defaults=True):
     ended_early: int = 0
     """Calls whose result the host did not read: its wire shows no question before the call before it has ended, and
     the agent's tells results after the questions."""
+    resumed: dict[str, int] = {}
+    """Sessions that were gone on with, by what the agent knows of what was said before: ``taken up`` (it has kept
+    it), ``handed over`` (it was told) or ``forgotten``."""
     unasked: dict[str, int] = {}
     """What the agent told of turns that nobody had asked for, or that were over here, by the event's tag."""
 
@@ -48,40 +52,40 @@ class Account:
         self.unsaid = Counter[str]()
         self.decided = Counter[str]()
         self.unasked = Counter[str]()
+        self.resumed = Counter[str]()
         self.approved_ahead = 0
         self.ended_early = 0
         self._host, self._agent = host, agent
-        self._fidelity = fidelity
-        self._lost = Counter[Declaration]()
-        self._told = Counter[str]()
-        self._heard = Counter[str]()
+        self._ledger = Ledger(fidelity)
         self._sessions = self._turns = 0
 
     def add(self, session: str, records: Sequence[Record]) -> None:
-        """Count a session's log, whole."""
-        lost, passages = account(self._fidelity, {session: records})
-        self._lost += lost
-        for name, passage in passages.items():
-            self._told[name] += passage.told
-            self._heard[name] += passage.heard
+        """Count the next records of a session's log."""
+        for record in records:
+            self._ledger.add(session, record)
+            self._turns += isinstance(record.event, TurnStarted) and not record.origin
+
+    def end(self, session: str) -> None:
+        """A session's log is over."""
+        self._ledger.end(session)
         self._sessions += 1
-        self._turns += sum(tag(type(record.event)) == "turn_started" and not record.origin for record in records)
 
     def report(self) -> Report:
         """What was counted."""
-        names = sorted({*self._told, *self._heard})
+        lost, passages = self._ledger.close()
         return Report(
             self._host,
             self._agent,
             self._sessions,
             self._turns,
-            {name: Passage(self._told[name], self._heard[name]) for name in names},
-            losses_of(self._lost),
+            passages,
+            losses_of(lost),
             dict(sorted(self.refused.items())),
             dict(sorted(self.unsaid.items())),
             self.approved_ahead,
             dict(sorted(self.decided.items())),
             self.ended_early,
+            dict(sorted(self.resumed.items())),
             dict(sorted(self.unasked.items())),
         )
 
@@ -97,6 +101,7 @@ def in_short(report: Report) -> str:
         ("refused to the host", report.refused),
         ("not told to the agent", report.unsaid),
         ("decided without the host", report.decided),
+        ("sessions gone on with", report.resumed),
         ("unasked for and dropped", report.unasked),
     ):
         if counts:

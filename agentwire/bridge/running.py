@@ -13,12 +13,15 @@ from agentwire.bridge.agents import Agents
 from agentwire.bridge.opening import BridgeSetup
 from agentwire.bridge.report import Account, Report
 from agentwire.bridge.server import BridgeServer
-from agentwire.commands import OpenSession, Refusal
+from agentwire.commands import OpenSession, Refusal, ResumeSession
 from agentwire.host.refused import Refused
+from agentwire.opening import LATEST
 from agentwire.options import ServeOptions
+from agentwire.provider.contract import ConfigError
 from agentwire.server.connection import Connection
 from agentwire.server.outbox import Outbox
 from agentwire.server.runtime import make_runner, stop_on_signal
+from agentwire.store import SessionNotFound, StoreError
 from agentwire.transport.stdio import StdioPipes, StdioTransport
 
 if TYPE_CHECKING:
@@ -34,15 +37,26 @@ FAILED = 1
 
 
 class Bridge:
-    """One host and its agents. ``options``: workspace, model, allow, auto_approve and record are heeded."""
+    """One host and its agents. Of ``options`` those are heeded that have nothing to do with models and tools of ours.
+
+    Sessions are kept in ``directory`` (empty: the usual place), unless ``options.ephemeral`` says otherwise.
+    """
 
     def __init__(
-        self, host: Codec, agent: Codec, argv: Sequence[str], options: ServeOptions, *, silence: float = 0
+        self,
+        host: Codec,
+        agent: Codec,
+        argv: Sequence[str],
+        options: ServeOptions,
+        *,
+        silence: float = 0,
+        directory: str = "",
     ) -> None:
         self._host, self._agent = host, agent
         self._argv = list(argv)
         self._options = options
         self._silence = silence
+        self._directory = directory
         self._account = Account(host.name, agent.name, host.fidelity())
 
     @property
@@ -61,7 +75,7 @@ class Bridge:
         status = FAILED
         async with trio.open_nursery() as nursery:
             agents = Agents(self._argv, self._agent, nursery, self._account, options.record)
-            setup = BridgeSetup(options, codec.policy, agents, nursery, self._silence)
+            setup = BridgeSetup(options, codec.policy, agents, nursery, self._silence, self._directory)
 
             def run(boot: Boot) -> SessionRunner:
                 return make_runner(boot.session, boot.agent, nursery, setup.provider_for)
@@ -70,15 +84,19 @@ class Bridge:
             outbox = Outbox(side, feeds=codec.feeds)
             single = codec.sessions == "one"
             own = ""
+            boot: Boot | None = None
             try:
                 if single or codec.begin is not None:
-                    first = OpenSession(id=options.session_id or "", workspace=options.workspace, model=options.model)
-                    setup.prepare(await agents.open(first))
-            except Refused as why:
-                await self._fatal(side, why.refusal, transport)
-            else:
+                    await self._prepare(setup, agents, options.resume or _wanted(codec, side))
                 if single:
                     boot = setup.at_start()
+            except Refused as why:
+                await self._fatal(side, why.refusal, transport)
+            except (ConfigError, StoreError) as error:
+                setup.drop_prepared()
+                await self._fatal(side, Refusal("config", str(error)), transport)
+            else:
+                if boot is not None:
                     own = boot.session.id
                     server.add(run(boot))
                     outbox.follow(boot.session, after=boot.session.opened.seq - 1 if boot.session.opened else None)
@@ -102,6 +120,18 @@ class Bridge:
             nursery.cancel_scope.cancel()
         return status
 
+    async def _prepare(self, setup: BridgeSetup, agents: Agents, resume: str) -> None:
+        """The first session: new, or one to go on with. Raises :class:`Refused` and :class:`StoreError`."""
+        options = self._options
+        if resume:
+            memory = setup.remembered(resume)
+            if memory is None:
+                raise SessionNotFound("" if resume == LATEST else resume)
+            setup.prepare(await agents.again(memory, options.workspace), memory)
+            return
+        first = OpenSession(id=options.session_id or "", workspace=options.workspace, model=options.model)
+        setup.prepare(await agents.open(first))
+
     @staticmethod
     async def _fatal(side: AgentSide, why: Refusal, transport: Transport) -> None:
         """Tell host and person why there is no session."""
@@ -115,6 +145,12 @@ class Bridge:
                     await transport.wait_writable()
         except OSError as error:
             logger.info("the host closed its end: %s", error)
+
+
+def _wanted(codec: Codec, side: AgentSide) -> str:
+    """The session that a connection of this wire goes on with by itself, or ``""``."""
+    requests = codec.begin(side) if codec.begin is not None else ()
+    return next((asked.command.id for asked in requests if isinstance(asked.command, ResumeSession)), "")
 
 
 def run_stdio(bridge: Bridge, pipes: StdioPipes, signals: Signals) -> int:

@@ -9,6 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from agentwire.bridge.link import Link
+from agentwire.bridge.memory import Memory
 from agentwire.bridge.opening import BridgeSetup
 from agentwire.commands import (
     NOW,
@@ -40,6 +41,7 @@ from agentwire.host.refused import Refused
 from agentwire.server.runner import LATE_HISTORY, LATE_MCP, Reply, SessionRunner, refused
 from agentwire.server.server import Peer, Server
 from agentwire.server.sessions import MakeRunner
+from agentwire.store import StoreError
 
 PROMPT_FIELDS: Final = ("agent", "user", "files", "resume")
 """What a prompt may say that not every wire has a word for."""
@@ -114,8 +116,13 @@ class BridgeServer(Server):
 
     async def _open_both(self, command: Any, session: str, name: str, reply: Reply, go: Callable[..., None]) -> None:
         agents = self._bridge.agents
+        memory = None
         try:
-            if isinstance(command, ResumeSession):
+            if isinstance(command, ResumeSession | Prompt):
+                memory = self._remembered(command, session)
+            if memory is not None:
+                link = await agents.again(memory, getattr(command, "workspace", ""))
+            elif isinstance(command, ResumeSession):
                 link = await agents.resume(command)
             elif isinstance(command, ForkSession):
                 link = await agents.fork(self._bridge.links[session])
@@ -125,7 +132,7 @@ class BridgeServer(Server):
             self._count(why.refusal, command)
             reply(Outcome(why.refusal, NOW))
         else:
-            self._bridge.prepare(link)
+            self._bridge.prepare(link, memory)
             if isinstance(command, Prompt):
                 go(self._expecting(command, session, reply))
             else:
@@ -137,6 +144,15 @@ class BridgeServer(Server):
                 later()
             self._opened.set()
             self._opened = trio.Event()
+
+    def _remembered(self, command: ResumeSession | Prompt, session: str) -> Memory | None:
+        """What is known of a session that was left here. Raises :class:`Refused` for one that cannot be read."""
+        try:
+            if isinstance(command, Prompt):
+                return self._bridge.remembered(session)
+            return self._bridge.remembered(command.id, command.workspace)
+        except StoreError as error:
+            raise Refused(Refusal("config", error.message, data="")) from None
 
     @staticmethod
     def _as_told(link: Link, reply: Reply) -> Reply:
@@ -271,9 +287,9 @@ class BridgeServer(Server):
         go(closed)
 
     def _on_list(self, command: ListSessions, runner: Any, reply: Reply, go: Callable[..., None]) -> None:
-        """The sessions here, and those that an agent has stored, if one runs that can be asked."""
+        """The sessions here, and those that were left; if nothing is kept, those that an agent has stored."""
         link = next(iter(self._bridge.links.values()), None)
-        if not command.stored or link is None or not self._words.can(command):
+        if not command.stored or not self._bridge.options.ephemeral or link is None or not self._words.can(command):
             return go()
 
         def listed(outcome: Outcome) -> None:

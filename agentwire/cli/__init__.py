@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from agentwire.cli.closed_output import until_closed
+
 COMMANDS = {
     "serve": ("agentwire.cli.serve", "Be an agent for a host on standard input and output."),
     "chat": ("agentwire.cli.chat", "Be the host: talk with an agent process in the terminal."),
@@ -45,6 +47,10 @@ class LazyGroup(click.Group):
         module, _ = COMMANDS[cmd_name]
         found: click.Command = getattr(importlib.import_module(module), cmd_name)
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand, as long as anybody reads what it writes."""
+        return until_closed(lambda: super(LazyGroup, self).invoke(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing them."""

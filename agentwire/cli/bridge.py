@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from agentwire.cli.serve import parse_option
+
 
 @click.command()
 @click.option("--host", "host_wire", required=True, help="The wire of the host, on our standard input and output.")
@@ -24,6 +26,11 @@ import click
     metavar="SECONDS",
     help="A turn whose agent says nothing for so long has failed; 0: never.",
 )
+@click.option("--session-dir", default="", metavar="DIR", help="Where sessions are kept. [the user's data directory]")
+@click.option("--ephemeral", is_flag=True, help="Keep no sessions.")
+@click.option("--session-id", help="Id of the new session, on wires with one; it must not exist.")
+@click.option("--resume", help="Id of a session to go on with, on wires with one, or `latest`: this workspace's.")
+@click.option("--codec-option", multiple=True, metavar="KEY=VALUE", help="An option of the host's codec (repeatable).")
 @click.option("--report", metavar="FILE", help="Write what could not cross to FILE, as JSON.")
 @click.option(
     "--record", default="", metavar="FILE", help="Record the host's wire to FILE, those of agents to files beside it."
@@ -40,6 +47,8 @@ def bridge(
     host_wire: str,
     agent_wire: str,
     silence: float,
+    session_dir: str,
+    codec_option: tuple[str, ...],
     report: str | None,
     command: tuple[str, ...],
     **given: Any,
@@ -51,6 +60,11 @@ def bridge(
     Every session of the host has an agent process of its own. Questions, stops, modes, settings and host tools cross
     where both wires have words for them; what the agent's wire cannot carry is refused in the host's own form. What
     was lost goes to standard error at the end, and in full to --report.
+
+    Sessions are kept as those of `agentwire serve` are, in a directory of their own, and a host can list them, read
+    their history and go on with them. The agent goes on with its own half if it can; else it is told what was said
+    before, where its wire has a word for that, and if not, the host is warned. What the agent's own options are stands
+    in COMMAND: on its wire we are the host, and hosts have none.
     """
     import msgspec
 
@@ -58,17 +72,20 @@ def bridge(
     from agentwire.bridge.report import in_short
     from agentwire.bridge.running import Bridge, run_stdio
     from agentwire.options import ServeOptions
+    from agentwire.provider.contract import ConfigError
     from agentwire.recording import Recorder, RecordingError
     from agentwire.registry import UnknownName, load_codec
     from agentwire.server.signals import Signals
-    from agentwire.serving import STOPPING
+    from agentwire.serving import STOPPING, check_options
     from agentwire.transport.stdio import claim
 
-    options = ServeOptions(codec=host_wire, ephemeral=True, **given)
+    chosen = dict(parse_option(text, "--codec-option") for text in codec_option)
+    options = ServeOptions(codec=host_wire, codec_options=chosen, **given)
     try:
         host, agent = load_codec(host_wire), load_codec(agent_wire)
+        check_options(host, options)
         recorder = Recorder(options.record, host_wire, role="bridge") if options.record else None
-    except UnknownName as error:
+    except (UnknownName, ConfigError) as error:
         raise click.UsageError(str(error)) from None
     except RecordingError as error:
         raise click.ClickException(str(error)) from None
@@ -76,7 +93,7 @@ def bridge(
     logs.configure(options.log_level, options.log_format)
     if recorder is not None:
         pipes.heard, pipes.written = recorder.host, recorder.agent
-    passing = Bridge(host, agent, command, options, silence=silence)
+    passing = Bridge(host, agent, command, options, silence=silence, directory=session_dir)
     signals = Signals([number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN])
     try:
         with signals.noted():

@@ -59,9 +59,6 @@ def inspect(
         raise click.UsageError(str(error)) from None
     except (RecordingError, StoreError, Unrecognised) as error:
         raise click.ClickException(str(error)) from None
-    except BrokenPipeError:  # `| head`: whoever read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _journal(session: str) -> str:

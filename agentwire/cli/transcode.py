@@ -1,4 +1,4 @@
-"""``agentwire transcode``: a recording of one wire as another would have told it."""
+"""``agentwire transcode``: a recording of one wire as it would have been made of another."""
 
 from __future__ import annotations
 
@@ -43,11 +43,14 @@ def transcode(
     report: Path | None,
     quiet: bool,
 ) -> int:
-    """Write a recording of one wire as an agent of another would have told it.
+    """Write a recording of one wire as it would have been made of another.
 
-    IN is a recording, a log of an agent's output, or rows with its standard streams. What is written is what an agent
-    of the wire writes: a line for a line of its output. What was dropped, narrowed or made up on the way is counted by
-    event and field. A recording that carries the lines of the wire that is asked for gives them back as they were.
+    IN is a recording, a log of an agent's output, or rows with its standard streams. Of an agent's output alone, what
+    an agent of the other wire writes is written, a line for a line of its output. Where a host was recorded too, a
+    recording of both is written: a host of the other wire asks the same in its own words, under ids of its own, and
+    `agentwire replay` can serve it. What was dropped, narrowed or made up on the way is counted by event and field,
+    and what the host could not ask by command. A recording that carries the lines of the wire that is asked for gives
+    them back as they were.
     """
     from agentwire.recording import RecordingError, open_recording
     from agentwire.transcode import Unrecognised, as_table, wire_of

@@ -13,7 +13,7 @@ def broken_laws(records: Iterable[Record]) -> list[str]:
     """What is wrong with a session's log, in words; nothing for a log in order.
 
     Sequence numbers have no gaps; turns are numbered, one at a time, each with one end and nothing of it after that;
-    questions are about calls that were shown, and settled before their call runs or ends; a call runs at most once;
+    questions are about calls that were shown, and settled before their call runs or ends; it runs at most once;
     what was begun in a turn is closed before its end.
     """
     laws = _Laws()
@@ -52,6 +52,7 @@ class _Laws:
         if self.running:
             self._break(record, f"turn {self.running} has no end")
         self._turns += 1
+        self._ran.clear()
         if record.turn != self._turns:
             self._break(record, f"is turn {record.turn}, not {self._turns}")
         self.running = record.turn

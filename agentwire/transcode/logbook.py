@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentwire import events as bus
 from agentwire.codec.heard import Heard
@@ -119,6 +120,8 @@ class Logbook:
     def _begin(self, event: bus.TurnStarted, at: At) -> list[Logged]:
         before = self.end(bus.TurnFinished("failed", error=bus.ErrorInfo("internal_error", ANOTHER)), at)
         self._turns += 1
+        if not event.id:  # a host may name a turn so; of a log's turns each has a name
+            event = replace(event, id=f"turn-{self._turns}")
         self.open = True
         self._ran.clear()
         self._steps = Steps()
@@ -131,6 +134,8 @@ class Logbook:
         """Append an event, unless it is known already, after the answer to a question that it shows to be settled."""
         if isinstance(event, bus.ApprovalResolved) and event.approval_id not in self.unfinished.approvals:
             return []  # it was settled by the host's own answer
+        if isinstance(event, bus.HostToolRequested) and not event.call_id:
+            event = replace(event, call_id=self._call_of(event, origin))
         if isinstance(event, bus.CallRunning):
             if event.call_id in self._ran:
                 return []
@@ -179,6 +184,13 @@ class Logbook:
         if not isinstance(event, bus.TextDelta | bus.ReasoningDelta):
             self.unfinished.feed(record)
         return Logged(self.key, record, at.source)
+
+    def _call_of(self, event: bus.HostToolRequested, origin: str) -> str:
+        """The call that a host's tool is run for, where the wire does not say it: the first open one of that name."""
+        taken = {begun.call_id for begun in self.unfinished.requests.values()}
+        calls = self.unfinished.calls.items()
+        fits = (i for i, begun in calls if (begun.origin, begun.name) == (origin, event.name) and i not in taken)
+        return next(fits, "")
 
 
 class Logbooks:

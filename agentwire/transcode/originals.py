@@ -11,47 +11,33 @@ import binascii
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import msgspec
-
 from agentwire.recording.entries import Entry, Header, RecordingError
 from agentwire.recording.reader import Recording
 
 KEY: Final = "original"
 """Where they stand in an entry's and a header's ``about``."""
 
-_encode: Final = msgspec.json.Encoder().encode
 
+class Riders:
+    """Lines of the source that wait for an entry to ride on."""
 
-class OriginalsWriter:
-    """Makes the recording that carries them, a piece at a time."""
+    def __init__(self, codec: str) -> None:
+        self._codec = codec
+        self._waiting: list[Any] = []
 
-    def __init__(self, header: Header, codec: str) -> None:
-        self.header = header
-        header.about = {**header.about, KEY: {"codec": codec}}
-        self._riding: list[Any] = []
+    def announced(self, header: Header) -> Header:
+        """The header, which says whose lines ride."""
+        header.about = {**header.about, KEY: {"codec": self._codec}}
+        return header
 
-    def start(self) -> bytes:
-        """The first line."""
-        return _encode(self.header) + b"\n"
-
-    def source(self, line: bytes) -> None:
+    def add(self, line: bytes) -> None:
         """A line of the source's file, its line end included."""
-        self._riding.append(_kept(line))
+        self._waiting.append(_kept(line))
 
-    def lines(self, data: bytes, at: int, wall: int) -> bytes:
-        """Whole lines of the agent that were written now."""
-        return b"".join(_encode(self._entry(line + b"\n", at, wall)) + b"\n" for line in data.split(b"\n")[:-1])
-
-    def end(self, at: int, wall: int) -> bytes:
-        """The note with what is left over; nothing if nothing is."""
-        return _encode(Entry(at, "note", wall=wall, about=self._ride())) + b"\n" if self._riding else b""
-
-    def _entry(self, line: bytes, at: int, wall: int) -> Entry:
-        return Entry(at, "agent", line.decode(), wall=wall, about=self._ride())
-
-    def _ride(self) -> dict[str, Any]:
-        riding, self._riding = self._riding, []
-        return {KEY: riding} if riding else {}
+    def mount(self, about: dict[str, Any]) -> dict[str, Any]:
+        """What an entry is about, with those that wait."""
+        waiting, self._waiting = self._waiting, []
+        return {**about, KEY: waiting} if waiting else about
 
 
 def carries(recording: Recording, codec: str) -> bool:

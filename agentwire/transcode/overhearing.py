@@ -79,6 +79,7 @@ class Overhearing:
         key = _encode(asked["id"])
         if key == _encode(sent["id"]):
             self._ids.pop(key, None)
+            self._ours.discard(key)  # it is theirs now
         else:
             self._ids[key] = sent["id"]
             self._ours.add(_encode(sent["id"]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from agentwire.codec.fidelity import Declaration, Fidelity, Verdict, tag
+from agentwire.codec.fidelity import Declaration, Fidelity, Tally, Verdict
 from agentwire.log.record import Record
 
 
@@ -23,6 +23,16 @@ class Loss(Struct, frozen=True, omit_defaults=True):
     note: str = ""
     when: str = ""
     """Name of the condition in the wire's table."""
+
+
+class Dropped(Struct, frozen=True):
+    """A command that a host of the target cannot give, or not there."""
+
+    command: str
+    """Its tag; ``unreadable``: its line was none."""
+    why: str
+    """A refusal's code (:data:`agentwire.commands.RefusalCode`), or in words."""
+    count: int
 
 
 class Passage(Struct, frozen=True):
@@ -46,13 +56,24 @@ class Report(Struct, omit_defaults=True):
     lines_read: int = 0
     """Of host and agent."""
     lines_written: int = 0
+    """Of the agent, and of the host where it is written."""
     events: dict[str, Passage] = {}
     """By tag."""
     losses: list[Loss] = []
     commands: dict[str, int] = {}
-    """What the host had asked, by the command's tag: an agent's output does not hold it."""
+    """What the host had asked, by the command's tag."""
+    dropped: list[Dropped] = []
+    """Of that, what a host of the target does not ask."""
+    unsaid: dict[str, int] = {}
+    """What a host of the target says otherwise or not at all, by command and field, as in ``approve.scope``."""
+    invented: dict[str, int] = {}
+    """What a host of the target asks beside, by the command's tag."""
+    beside: dict[str, int] = {}
+    """Entries beside the wire that were not taken over (a model's, a tool's), by whose they are."""
     violations: list[str] = []
-    """Rules of the target's wire that the lines break, with the line's number."""
+    """Rules of the target's wire that the lines break, with the line's number; the first hundred."""
+    broken: int = 0
+    """How many there are."""
 
 
 def losses_of(counted: Mapping[Declaration, int]) -> list[Loss]:
@@ -64,18 +85,49 @@ def losses_of(counted: Mapping[Declaration, int]) -> list[Loss]:
     ]
 
 
+class Ledger:
+    """An account of many logs while they are told. It holds a turn of each at most, and forgets what is over."""
+
+    def __init__(self, fidelity: Fidelity) -> None:
+        self._fidelity = fidelity
+        self._open: dict[str, Tally] = {}
+        self._lost: Counter[Declaration] = Counter()
+        self._told: Counter[str] = Counter()
+        self._heard: Counter[str] = Counter()
+
+    def add(self, session: str, record: Record) -> None:
+        """Take the next record of a session's log."""
+        tally = self._open.get(session)
+        if tally is None:
+            tally = self._open[session] = self._fidelity.tally()
+        tally.add(record)
+
+    def end(self, session: str) -> None:
+        """A session is over."""
+        tally = self._open.pop(session, None)
+        if tally is not None:
+            tally.close()
+            self._lost += tally.lost
+            self._told += tally.told
+            self._heard += tally.heard
+
+    def close(self) -> tuple[Counter[Declaration], dict[str, Passage]]:
+        """Everything is over: what was lost, and how many events there were and arrived."""
+        for session in list(self._open):
+            self.end(session)
+        names = sorted({*self._told, *self._heard})
+        return self._lost, {name: Passage(self._told[name], self._heard[name]) for name in names}
+
+
 def account(
     fidelity: Fidelity, logs: Mapping[str, Sequence[Record]]
 ) -> tuple[Counter[Declaration], dict[str, Passage]]:
     """What a wire does to whole logs by its table: what is lost, and what arrives. ``logs`` by the sessions' names."""
-    lost: Counter[Declaration] = Counter()
-    told: Counter[str] = Counter()
-    heard: Counter[str] = Counter()
+    ledger = Ledger(fidelity)
     for session, records in logs.items():
-        lost += fidelity.losses(records)
-        told.update(tag(type(record.event)) for record in records)
-        heard.update(tag(type(item.event)) for item in fidelity.surviving(records, session))
-    return lost, {name: Passage(told[name], heard[name]) for name in sorted({*told, *heard})}
+        for record in records:
+            ledger.add(session, record)
+    return ledger.close()
 
 
 def as_table(report: Report) -> str:
@@ -98,10 +150,18 @@ def as_table(report: Report) -> str:
         ]
     else:
         lines.append("  nothing was lost")
-    if report.commands:
-        asked = ", ".join(f"{count} {name}" for name, count in report.commands.items())
-        lines.append(f"  not in an agent's output: what the host asked ({asked})")
+    for what, counts in (
+        ("the host asked", report.commands),
+        ("said otherwise by the host", report.unsaid),
+        ("asked beside by the host", report.invented),
+        ("beside the wire and left out", report.beside),
+    ):
+        if counts:
+            lines.append(f"  {what}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+    lines += [f"  dropped: {drop.count} {drop.command} ({drop.why})" for drop in report.dropped]
     lines += [f"  breaks a rule: {violation}" for violation in report.violations]
+    if report.broken > len(report.violations):
+        lines.append(f"  and {report.broken - len(report.violations)} more")
     return "\n".join(lines) + "\n"
 
 

@@ -1,24 +1,28 @@
-"""A recording of one wire into what an agent of another would have written."""
+"""A recording of one wire into what would have been recorded on another."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
-from itertools import chain
+from typing import Final, Literal
 
 from agentwire.codec.checking import Violation
 from agentwire.codec.contract import Codec
-from agentwire.codec.framing import HOST_LIMIT, Framer
-from agentwire.events import TurnStarted
-from agentwire.recording.entries import Entry, Header, RecordingError
+from agentwire.events import SessionClosed, TurnStarted
+from agentwire.log.record import Record
+from agentwire.recording.entries import Entry, RecordingError
 from agentwire.recording.reader import Recording, entries_of
+from agentwire.transcode.dialogue import Dialogue
 from agentwire.transcode.logbook import Logged
-from agentwire.transcode.originals import OriginalsWriter, carries, originals
-from agentwire.transcode.reading import Asked, LogReader, Read
+from agentwire.transcode.originals import Riders, carries, originals
+from agentwire.transcode.output import Output, PlainOutput, RecordingOutput
+from agentwire.transcode.reading import LogReader, Read
 from agentwire.transcode.recognition import recognise
-from agentwire.transcode.report import Report, account, losses_of
+from agentwire.transcode.report import Dropped, Ledger, Report, losses_of
 from agentwire.transcode.writing import LogWriter
+
+SHOWN: Final = 100
+"""Violations that a report quotes; of more it says how many."""
 
 
 def wire_of(recording: Recording) -> str:
@@ -34,11 +38,13 @@ def wire_of(recording: Recording) -> str:
 def transcode(
     recording: Recording, source: Codec, target: Codec, write: Callable[[bytes], object], *, keep_original: bool = False
 ) -> Report:
-    """Write a recording of ``source`` as an agent of ``target`` would have said it.
+    """Write a recording of ``source`` as it would have been made of ``target``.
 
-    ``write`` gets the lines as they are made: a log of the agent's output or, with ``keep_original``, a recording whose
-    entries carry the lines that they were made of. From such a recording the lines of the wire it came from are given
-    back as they were. What is written streams; the report is made of whole logs, so those are kept until it is.
+    ``write`` gets the lines as they are made. Of a recording with what the host said, that is a recording with both
+    directions. Of an agent's output alone, it is a log of the agent's output or, with ``keep_original``, a recording of
+    it. With ``keep_original`` entries carry the lines that they were made of; from such a recording the lines of the
+    wire it came from are given back as they were. Lines and report are made while the recording is read: no more than
+    the turns under way is held.
 
     Raises :class:`agentwire.recording.RecordingError` for what cannot be read.
     """
@@ -59,39 +65,87 @@ class _Transcoder:
         keep_original: bool,
     ) -> None:
         self._recording = recording
-        self._target = target
-        self._write = write
+        self._source, self._target = source, target
         self._reader = LogReader(source, started=recording.header.started)
-        self._writer = LogWriter(target)
+        self._ledger = Ledger(target.fidelity())
         self._checker = target.checker() if target.checker is not None else None
-        self._framer = Framer(HOST_LIMIT)
         self._report = Report(source.name, target.name)
-        self._commands: Counter[str] = Counter()
+        self._beside: Counter[str] = Counter()
         self._sessions: set[str] = set()
-        self._kept = OriginalsWriter(_header(recording, target), source.name) if keep_original else None
+        self._at = self._wall = 0
+        self._riders = Riders(source.name) if keep_original else None
+        self._both = not recording.plain and any(entry.who == "host" for entry in recording)
+        self._output: Output = PlainOutput(write)
+        if self._both or keep_original:
+            self._output = RecordingOutput(write, target.name, recording.header.started, self._riders)
 
     def run(self) -> Report:
-        at = wall = 0
-        if self._kept is not None:
-            self._write(self._kept.start())
+        self._output.begin()
+        report = self._spoken() if self._both else self._told()
+        self._output.end(self._at, self._wall)
+        if self._checker is not None:
+            self._broken("at the end", self._checker.close())
+        lost, report.events = self._ledger.close()
+        report.losses = losses_of(lost + self._changes)
+        report.beside = dict(sorted(self._beside.items()))
+        report.sessions = len(self._sessions)
+        return report
+
+    # --- an agent's output, or both directions ---
+
+    def _told(self) -> Report:
+        writer = LogWriter(self._target, keep=False, told=self._keep_account)
+        self._changes = writer.changes
+        for item in self._read():
+            if isinstance(item, Logged):
+                self._lines(writer.write(item.session, item.record))
+        self._lines(writer.close())
+        return self._report
+
+    def _spoken(self) -> Report:
+        single = self._source.sessions == "one" or self._source.begin is not None
+        dialogue = Dialogue(self._target, self._line, single=single, told=self._keep_account)
+        self._changes = dialogue.changes
+        for item in self._read():
+            dialogue.take(item)
+        dialogue.finish()
+        report, crossing = self._report, dialogue.crossing
+        report.commands = dict(sorted(crossing.asked.items()))
+        report.dropped = [Dropped(tag, why, count) for (tag, why), count in sorted(crossing.dropped.items())]
+        report.unsaid = dict(sorted(crossing.unsaid.items()))
+        report.invented = dict(sorted(crossing.invented.items()))
+        return report
+
+    # --- in ---
+
+    def _read(self) -> Iterator[Read]:
         for entry in self._entries():
-            at, wall = entry.at, entry.wall
-            self._report.lines_read += entry.who in ("host", "agent")
-            self._out(self._rendered(self._reader.feed(entry)), at, wall)
-        self._out(chain(self._rendered(self._reader.close()), [self._writer.close()]), at, wall)
-        if self._kept is not None:
-            self._write(self._kept.end(at, wall))
-        return self._finished()
+            self._at, self._wall = entry.at, entry.wall
+            if entry.who in ("host", "agent"):
+                self._report.lines_read += 1
+            elif entry.who == "log" and (self._both or self._riders is not None):
+                self._output.beside(entry)
+            elif entry.who != "note" or entry.about:
+                self._beside[entry.who] += 1
+            yield from self._seen(self._reader.feed(entry))
+        yield from self._seen(self._reader.close())
+
+    def _seen(self, read: list[Read]) -> Iterator[Read]:
+        for item in read:
+            if isinstance(item, Logged):
+                self._sessions.add(item.session)
+                self._report.turns += isinstance(item.record.event, TurnStarted) and not item.record.origin
+            yield item
 
     def _entries(self) -> Iterator[Entry]:
-        kept = self._kept
-        if kept is None:
+        riders = self._riders
+        if riders is None:
             yield from self._recording
             return
 
         def seen(file: Iterator[bytes]) -> Iterator[bytes]:
             for line in file:
-                kept.source(line)
+                riders.add(line)
                 yield line
 
         path = self._recording.path
@@ -102,50 +156,28 @@ class _Transcoder:
         with file:
             yield from entries_of(seen(file), plain=self._recording.plain)
 
-    def _rendered(self, read: list[Read]) -> Iterator[bytes]:
-        for item in read:
-            if isinstance(item, Logged):
-                self._sessions.add(item.session)
-                self._report.turns += isinstance(item.record.event, TurnStarted) and not item.record.origin
-                yield self._writer.write(item.session, item.record)
-            elif isinstance(item, Asked):
-                name = "unreadable" if item.command is None else str(type(item.command).__struct_config__.tag)
-                self._commands[name] += 1
+    # --- out ---
 
-    def _out(self, pieces: Iterator[bytes], at: int, wall: int) -> None:
-        data = b"".join(pieces)
-        if not data:
-            return
-        self._check(data)
-        self._write(data if self._kept is None else self._kept.lines(data, at, wall))
+    def _keep_account(self, session: str, record: Record) -> None:
+        self._ledger.add(session, record)
+        if isinstance(record.event, SessionClosed):
+            self._ledger.end(session)
 
-    def _check(self, data: bytes) -> None:
-        for line in self._framer.feed(data):
-            self._report.lines_written += 1
-            if self._checker is not None:
-                place = f"line {self._report.lines_written}"
-                self._report.violations += _broken(place, self._checker.agent(line))
+    def _lines(self, data: bytes) -> None:
+        for line in data.split(b"\n")[:-1]:
+            self._line("agent", line)
 
-    def _finished(self) -> Report:
-        report, writer = self._report, self._writer
+    def _line(self, who: Literal["host", "agent"], line: bytes) -> None:
+        self._report.lines_written += 1
         if self._checker is not None:
-            report.violations += _broken("at the end", self._checker.close())
-        lost, report.events = account(self._target.fidelity(), writer.logs)
-        report.losses = losses_of(lost + writer.changes)
-        report.commands = dict(sorted(self._commands.items()))
-        report.sessions = len(self._sessions)
-        return report
+            check = self._checker.agent if who == "agent" else self._checker.host
+            self._broken(f"line {self._report.lines_written}", check(line))
+        self._output.line(who, line, self._at, self._wall)
 
-
-def _broken(place: str, found: list[Violation]) -> list[str]:
-    """Rules that peers rely on. What is missing of what they can do without, the source did not tell."""
-    return [f"{place}: {violation.message}" for violation in found if violation.severity == "must"]
-
-
-def _header(recording: Recording, target: Codec) -> Header:
-    return Header(
-        codec=target.name,
-        made_by=f"agentwire {version('agentwire')}",
-        role="transcode",
-        started=recording.header.started,
-    )
+    def _broken(self, place: str, found: list[Violation]) -> None:
+        """Note rules that peers rely on. What is missing of what they can do without, the source did not tell."""
+        for violation in found:
+            if violation.severity == "must":
+                self._report.broken += 1
+                if self._report.broken <= SHOWN:
+                    self._report.violations.append(f"{place}: {violation.message}")

@@ -254,8 +254,8 @@ class JanStreamAgent:
             self._tell(result)
         if not self._prose:
             append_line(_ENCODER, result, out)
-        elif not result.is_error and result.result:
-            out += scrub(result.result).rstrip("\n").encode() + b"\n"
+        elif not result.is_error and (said := scrub(result.result).rstrip("\n")):
+            out += said.encode() + b"\n"
 
     def _line(self, item: Struct, out: bytearray) -> None:
         if self._streams:

@@ -132,6 +132,7 @@ class Agents:
 
     def __init__(self, codec: str, replies: Sequence[Reply], own_tools: Sequence[Tool], workspace: Path) -> None:
         self.codec = load_codec(codec)
+        self.argv = ["agent"]
         self.replies = replies
         self.tools = own_tools
         self.workspace = workspace
@@ -183,7 +184,16 @@ class Agents:
 class Ends:
     """A bridge with its host's end in hand. The host is the codec's own host side."""
 
-    def __init__(self, nursery: trio.Nursery, host: str, agents: Agents, *, silence: float = 0, **options: Any) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        host: str,
+        agents: Agents,
+        *,
+        silence: float = 0,
+        directory: str = "",
+        **options: Any,
+    ) -> None:
         self.codec = load_codec(host)
         self.host = self.codec.host()
         self.heard: list[Heard] = []
@@ -195,13 +205,14 @@ class Ends:
         self.logs: dict[str, list[Record]] = {}
         ours, theirs = socket.socketpair()
         self.stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        options.setdefault("ephemeral", not directory)
         given = ServeOptions(codec=host, workspace=str(agents.workspace), **options)
-        self.bridge = Bridge(self.codec, agents.codec, ["agent"], given, silence=silence)
+        self.bridge = Bridge(self.codec, agents.codec, agents.argv, given, silence=silence, directory=directory)
         self.transport = SocketTransport(theirs)
         keep = self.bridge._account.add
 
         def add(session: str, records: Sequence[Record]) -> None:
-            self.logs[session] = list(records)
+            self.logs.setdefault(session, []).extend(records)
             keep(session, records)
 
         self.bridge._account.add = add  # type: ignore[method-assign]

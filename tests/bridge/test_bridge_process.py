@@ -99,6 +99,41 @@ def test_a_wire_that_is_not_there() -> None:
     assert b"morse" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--host", "pagent", "--codec-option", "colour=red"], b"has no option 'colour'; it has errors"),
+        (["--host", "levpro", "--codec-option", "x=1"], b"has no option 'x'; it has none"),
+        (["--host", "jan", "--resume", "latest"], b"--resume is for wires with one session"),
+        (["--host", "pagent", "--codec-option", "x"], b"is not KEY=VALUE"),
+    ],
+)
+def test_options_that_the_wire_of_the_host_does_not_have(options: list[str], said: bytes) -> None:
+    done = run(*options, "--agent", "aionrs", "--", "true")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert said in done.stderr
+
+
+def test_options_of_the_codec_of_the_host() -> None:
+    """A classic pagent tells why it cannot begin if it is asked to, and says nothing if not."""
+    for options, lines in (([], 0), (["--codec-option", "errors=true"], 1)):
+        done = run("--host", "pagent", *options, "--agent", "aionrs", "--", "/no/such/program")
+        assert (done.returncode, len(done.stdout.splitlines())) == (1, lines)
+
+
+async def test_sessions_are_kept_where_it_is_said(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    told: list[str] = []
+    for more in ([], ["--resume", "latest"]):
+        command = argv(tmp_path, "aionrs", "levpro", "--session-dir", str(kept), "--auto-approve", *more)
+        with trio.fail_after(60):
+            async with agentwire.connect(command, codec="aionrs", cwd=tmp_path) as peer:
+                told.append(peer.session_id)
+                assert await peer.ask("go")
+    assert told[0] == told[1]
+    assert [path.name for path in kept.iterdir()] == [f"{told[0]}.jsonl"]
+
+
 async def test_a_signal_ends_both(tmp_path: Path) -> None:
     process = await trio.lowlevel.open_process(
         argv(tmp_path, "aionrs", "jan"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

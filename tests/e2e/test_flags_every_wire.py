@@ -64,7 +64,8 @@ def test_a_person_who_tries_local_ai_reads_no_wire(arguments: tuple[str, ...], t
 @pytest.mark.parametrize("codec", ["jan", "levpro"])
 def test_a_provider_that_is_none_is_told_at_the_start(codec: str, tmp_path: Path) -> None:
     """Where sessions open by command, the first of them may be a long way off."""
-    status, out, errors = refused(tmp_path, "serve", "--codec", codec, "--provider", "nope", module="agentwire.__main__")
+    words = ("serve", "--codec", codec, "--provider", "nope")
+    status, out, errors = refused(tmp_path, *words, module="agentwire.__main__")
     assert (status, out) == (0, "")
     (line,) = errors.splitlines()
     assert "WARNING" in line

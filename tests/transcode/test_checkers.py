@@ -31,6 +31,10 @@ def as_an_engine(records: list[Record]) -> list[Record]:
         settles = isinstance(event, bus.ApprovalResolved) and event.approval_id in shown
         if record.turn in stopped and not (ends or settles or isinstance(event, bus.TurnFinished)):
             continue
+        if record.turn in stopped and settles:
+            event = replace(event, decision="cancelled", by="stop", scope="")
+        if record.turn in stopped and isinstance(event, bus.CallFinished):
+            event = bus.CallCancelled(event.call_id, "stopped", "", event.name)
         if isinstance(event, bus.HostToolRequested | bus.HostToolCancelled | bus.HostToolDetails) or record.origin:
             continue
         if isinstance(event, bus.CallCancelled) and event.cause in ("stopped", "crashed"):

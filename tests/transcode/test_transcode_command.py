@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from agentwire import events as bus
 from agentwire.cli import agentwire
 from agentwire.codec import Record
 from agentwire.recording import RecordingError, open_recording
-from agentwire.transcode import LogWriter, Unrecognised, broken_laws, read_log, recognise
+from agentwire.transcode import LogWriter, Unrecognised, broken_laws, read_log, recognise, transcode
 from agentwire.transcode.originals import originals
 
 pytestmark = pytest.mark.slow
@@ -51,8 +53,13 @@ def test_a_file_and_a_report(tmp_path: Path) -> None:
 def test_rows_with_the_standard_streams_are_read_both_ways() -> None:
     done = run(RECORDINGS / "v4_stdio_session.jsonl", "--to", "jan-stream")
     assert done.return_value == 0
-    assert '{"type":"permission_decision","request_id":"call_1","decision":"allow_once"}' in done.stdout
-    assert "not in an agent's output: what the host asked (1 approve, 1 deny," in done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (told[0]["agentwire"], told[0]["codec"]) == ("recording", "jan-stream")
+    lines = [(entry["who"], entry["text"]) for entry in told[1:] if entry["who"] in ("host", "agent")]
+    assert ("agent", '{"type":"permission_decision","request_id":"call_1","decision":"allow_once"}\n') in lines
+    assert ("host", '{"type":"permission","request_id":"call_1","decision":"allow_once"}\n') in lines
+    assert "the host asked: 1 approve, 1 deny," in done.stderr
+    assert "dropped: 3 prompt (too_late)" in done.stderr
 
 
 def test_a_recording_that_says_its_wire_need_not_be_recognised(tmp_path: Path) -> None:
@@ -174,6 +181,70 @@ def test_on_a_wire_of_many_sessions_each_keeps_its_own(name: str) -> None:
     logs = logs_of(WIRES[name], entries(out + writer.close()))
     assert len(logs) == 2
     assert all(broken_laws(records) == [] for records in logs.values())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["transcode", "{long}", "--to", "jan"], ["replay", "{long}", "--emit", "--instant"], ["inspect", "{long}"]],
+)
+def test_whoever_reads_may_have_seen_enough(words: list[str], tmp_path: Path) -> None:
+    """As after ``| head -1``: quiet, and the same for every command."""
+    long = tmp_path / "long.jsonl"
+    long.write_bytes(STREAMS["tool_two_turns"][1] * 2000)
+    command = [sys.executable, "-m", "agentwire", *(word.format(long=long) for word in words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, b"")
+
+
+def long_recording(path: Path, turns: int) -> None:
+    """An aionrs agent and its host: so many turns of twelve events or more, each with a call."""
+    one = path.with_suffix(".one")
+    one.write_bytes(STREAMS["tool_two_turns"][1])
+    told = bytearray()
+    transcode(open_recording(one), WIRES["pagent"], WIRES["aionrs"], told.extend)
+    ready, *lines = split(bytes(told))
+    with path.open("w") as file:
+
+        def put(who: str, line: str) -> None:
+            file.write(json.dumps({"at": 0, "who": who, "text": line + "\n"}) + "\n")
+
+        file.write('{"agentwire":"recording","version":1,"codec":"aionrs"}\n')
+        put("agent", ready.decode())
+        for turn in range(turns):
+            put("host", json.dumps({"type": "message", "msg_id": f"m{turn}", "content": "hi"}))
+            for line in lines:
+                put("agent", line.decode().replace("run-1", f"m{turn}").replace('"call_1"', f'"c{turn}"'))
+
+
+PEAK = """
+import resource, sys
+from agentwire.cli import agentwire
+agentwire.main(sys.argv[1:], standalone_mode=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+"""Runs a command, and says how much memory it took at most."""
+
+
+@pytest.mark.parametrize("target", ["levpro", "pagent"])
+def test_a_long_recording_takes_no_more_memory_than_a_short_one(target: str, tmp_path: Path) -> None:
+    """5,000 events against 50,000, of both directions: logs, lines and losses go by, and ids alone are remembered."""
+
+    def peak(turns: int) -> int:
+        path, report = tmp_path / f"{turns}.jsonl", tmp_path / "report.json"
+        long_recording(path, turns)
+        words = ["transcode", path, "--to", target, "-o", tmp_path / "out", "-q", "--report", report]
+        done = subprocess.run([sys.executable, "-c", PEAK, *map(str, words)], stderr=subprocess.PIPE, check=True)
+        told = json.loads(report.read_bytes())
+        assert (told["turns"], "violations" in told) == (turns, False)
+        assert sum(passage["told"] for passage in told["events"].values()) >= 9 * turns
+        return int(done.stderr)
+
+    assert peak(5600) < 1.15 * peak(560)
 
 
 def test_reading_holds_what_is_open_and_not_what_is_over() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -10,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from msgspec import Raw
 from strategies import complete_log, logs
+from test_checkers import as_an_engine
 from wires import STREAMS, WIRES, Crossing, entries, faults, logs_of, rendered
 
 from agentwire import events as bus
 from agentwire.codec import Record
 from agentwire.codec.fidelity import EXACT, Fidelity, tag
-from agentwire.transcode import broken_laws
+from agentwire.transcode import Logged, Passage, account, broken_laws
+from agentwire.transcode.dialogue import Dialogue
 
 every_wire = pytest.mark.parametrize("name", WIRES)
 pairs = pytest.mark.parametrize(("source", "target"), [(a, b) for a in WIRES for b in WIRES])
@@ -52,6 +55,41 @@ def test_from_any_wire_to_any_other(source: str, target: str, records: list[Reco
     stream, _ = rendered(WIRES[source], {"s": records})
     before = logs_of(WIRES[source], entries(stream))
     assert faults(WIRES[target], before) == []
+
+
+@every_wire
+@settings(max_examples=10, deadline=None)
+@given(records=logs(max_turns=4))
+def test_an_account_in_pieces_is_the_account_of_the_whole(name: str, records: list[Record]) -> None:
+    fidelity = WIRES[name].fidelity()
+    lost, passages = account(fidelity, {"s": records})
+    assert lost == fidelity.losses(records)
+    heard = Counter(tag(type(item.event)) for item in fidelity.surviving(records, "s"))
+    told = Counter(tag(type(record.event)) for record in records)
+    assert passages == {kind: Passage(told[kind], heard[kind]) for kind in {*told, *heard}}
+
+
+@every_wire
+@settings(max_examples=8, deadline=None)
+@given(records=logs(max_turns=3))
+def test_what_is_spoken_keeps_the_rules_on_both_sides(name: str, records: list[Record]) -> None:
+    """A host and an agent of the wire, made of a log alone: whatever the host has to say is made up."""
+    codec = WIRES[name]
+    assert codec.checker is not None
+    checker, broken = codec.checker(), []
+
+    def emit(who: str, line: bytes) -> None:
+        found = (checker.agent if who == "agent" else checker.host)(line)
+        broken.extend(violation for violation in found if violation.severity == "must")
+
+    dialogue = Dialogue(codec, emit, single=True)
+    for record in as_an_engine(records):
+        dialogue.take(Logged("", record, 0))
+    dialogue.finish()
+    if name == "jan-stream" and not any(isinstance(record.event, bus.TurnFinished) for record in records):
+        return  # there is no run, and so no end of one
+    assert broken + [violation for violation in checker.close() if violation.severity == "must"] == []
+    assert set(dialogue.crossing.invented) <= {"prompt", "open_session"}
 
 
 # --- a table that hides something is found out ---------------------------------------------------------------

@@ -121,13 +121,13 @@ def through(directory: Path, stream: bytes, source: str, target: str, **options:
 # --- what really got lost, measured without any table --------------------------------------------------------
 
 
-def values(events: Iterable[bus.Event]) -> dict[tuple[str, str], Counter[bytes]]:
-    """Of every kind of event and field, the values and how often each occurs."""
-    found: dict[tuple[str, str], Counter[bytes]] = {}
+def values(events: Iterable[bus.Event]) -> dict[tuple[str, str], list[bytes]]:
+    """Of every kind of event and field, the values in their order."""
+    found: dict[tuple[str, str], list[bytes]] = {}
     for event in events:
         for name in event.__struct_fields__:
             value = msgspec.json.encode(msgspec.to_builtins(getattr(event, name), enc_hook=_unset), order="sorted")
-            found.setdefault((tag(type(event)), name), Counter())[value] += 1
+            found.setdefault((tag(type(event)), name), []).append(value)
     return found
 
 
@@ -179,11 +179,12 @@ def unlisted(
             faults.append(f"{name}: {told[name]} told, {heard[name]} heard, {gone[name]} listed")
     were, are = before.values, after.values
     for name, field in {*were, *are}:
-        old, new = were.get((name, field), Counter()), are.get((name, field), Counter())
+        told_as, heard_as = were.get((name, field), []), are.get((name, field), [])
+        old, new = Counter(told_as), Counter(heard_as)
         if heard[name] == told[name] and not absent[name]:
             if old != new and not listed[name, field]:
                 faults.append(f"{name}.{field} differs and is not listed")
-            if strict and old == new and listed[name, field] and not gone[name]:
+            if strict and told_as == heard_as and listed[name, field] and not gone[name]:
                 faults.append(f"{name}.{field} is listed and the same")
         elif heard[name] <= told[name] - gone[name] and new - old and not listed[name, field]:
             faults.append(f"{name}.{field} has new values and is not listed")
