@@ -183,8 +183,12 @@ def test_waits_until_a_date(zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["soon", "", "-1", "nan", "inf", "1e999", http_date(-60), "Mon, 99 Foo 2026 00:00:00 GMT", "9" * 400, "٣"]
-)
+    "value",
+    [
+        "soon", "", "-1", "nan", "inf", "1e999", "Mon, 30 Nov 2020 10:00:00 GMT", "Mon, 99 Foo 2026 00:00:00 GMT",
+        "9" * 400, "٣",
+    ],
+)  # fmt: skip
 def test_no_wait(value: str) -> None:
     wait = retry_after_ms({"retry-after": value})
     assert wait is None or wait >= 0
