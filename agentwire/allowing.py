@@ -24,9 +24,10 @@ _COMMAND_RULE: Final = re.compile(r"([^\s():]+)(?:\((.*)\)|:\s+(.*))", re.DOTALL
 _WORDS: Final = re.compile(r"[A-Za-z0-9_./=:,@+-]+(?: [A-Za-z0-9_./=:,@+-]+)*").fullmatch
 """The beginning of a command as a rule may say it: plain words."""
 
-_HARMLESS: Final = re.compile(r"""(?:[A-Za-z0-9_./:,@+'" -]|(?<! )=)*""").fullmatch
-"""Characters that no shell takes for more than a part of a word, or for quotes around some; to zsh, a word that begins
-with an equals sign is the path of a program."""
+_HARMLESS: Final = re.compile(r"""(?:[A-Za-z0-9_./:,+'" -]|(?<![ '",])[=@])*""").fullmatch
+"""Characters that no shell takes for more than a part of a word, or for quotes around some. At the beginning of a word,
+also behind quotes that hold nothing, two are more: to zsh an equals sign makes it the path of a program, to PowerShell
+an at sign makes it a variable's values."""
 
 
 LONGEST: Final = 4096

@@ -54,7 +54,7 @@ class RemoteAgent:
 
     def _send(self, prompt: Prompt, turn: Turn, following: Following) -> None:
         approvals = turn.session.approvals
-        freed = all(approvals.judge("", category, also=turn.approved) == "free" for category in EVERYTHING)  # type: ignore[arg-type]
+        freed = approvals.mode == "yolo" or turn.approved.issuperset(EVERYTHING)  # nothing less frees every path
 
         def answered(result: Done | Refusal) -> None:
             if isinstance(result, Refusal):

@@ -48,6 +48,9 @@ from agentwire.transcode.logbook import Logged
 NOT_ASKED: Final = "{name} needs an approval, and this host cannot be asked"
 """What an agent reads whose question the host's wire has no word for."""
 
+WITH_PATHS: Final = frozenset({"info", "edit"})
+"""Categories of tools that are held to the workspace."""
+
 UNTOLD: Final = "The agent did not say why it failed"
 
 LATER: Final = "The agent tells the result together with those of the calls after this one"
@@ -121,7 +124,8 @@ class Following:
         self.ended.set()
 
     def close(self) -> None:
-        """Nothing more is taken: what the agent left open is closed."""
+        """Nothing more is taken, no late refusal either: what the agent left open is closed."""
+        self.ended.set()
         book = self._link.book
         if book.open:
             outcome: Literal["cancelled", "failed"] = "cancelled" if self._ours.cancelled else "failed"
@@ -202,6 +206,8 @@ class Following:
         turn, approvals = self._ours, self._ours.session.approvals
         outside = event.prompt_kind.endswith("_escape")
         verdict = approvals.judge(event.name, event.category, outside=outside, also=turn.approved)
+        if verdict == "free" and self._may_leave(event):
+            verdict = "ask"
         hidden = bool(origin) and not self._ours.session.policy.shows_subagents
         if verdict != "ask" or hidden:
             self._decide(event, allowed=verdict == "free")
@@ -217,6 +223,12 @@ class Following:
 
         self._say(msgspec.structs.replace(event, approval_id=ours), origin)
         approvals.ask(Question(ours, event.call_id, event.name, event.category, settle, origin))
+
+    def _may_leave(self, event: ApprovalRequested) -> bool:
+        """Whether the call may leave the workspace for all that the agent's wire says, which a mode or an allow list
+        does not free. A host that said of this very prompt that its calls may run meant them."""
+        told = self._link.words.tells_escapes or event.category not in WITH_PATHS
+        return not (told or self._ours.session.approvals.mode == "yolo" or event.category in self._ours.approved)
 
     def _end_early(self, asked: str, origin: str) -> None:
         """End the calls that run, so that the host sees a question about another."""

@@ -13,10 +13,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentwire.events import Image, SessionOpened, Text, Unknown
+from agentwire.log.filelock import owner, try_lock
 from agentwire.log.history import History
 from agentwire.log.record import Record
 from agentwire.messages import AssistantMessage, Message, UserMessage
-from agentwire.store import SessionStore
+from agentwire.store import SessionInUse, SessionStore
 
 NAME: Final = "agent_session"
 """What such a record is called."""
@@ -33,9 +34,10 @@ class AgentSession(Struct):
 
 
 class Memory:
-    """A session that was left. Raises :class:`agentwire.store.StoreError`."""
+    """A session that was left. Raises :class:`agentwire.store.StoreError`, also for one that somebody has open."""
 
     def __init__(self, store: SessionStore, session: str) -> None:
+        _see_that_it_is_free(store.path(session), session)
         self.id = session
         self.workspace = ""
         self.model = ""
@@ -55,6 +57,17 @@ class Memory:
         elif is_note(record):
             told = msgspec.json.decode(event.raw, type=AgentSession)  # type: ignore[union-attr]  # it is such a note
             self.agent = told if told.session else None
+
+
+def _see_that_it_is_free(path: str, session: str) -> None:
+    """No agent is to be started on a half that another one has. Who takes the session up locks it only after that."""
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below; only opening it is guarded
+    except OSError:
+        return  # whoever reads it says what is wrong
+    with file:
+        if not try_lock(file.fileno()):
+            raise SessionInUse(session, owner(file.fileno()))
 
 
 def note(agent: AgentSession) -> Unknown:

@@ -88,6 +88,8 @@ class BridgeSetup(Setup):
         self._memory: Memory | None = None
         """Of the session that is opened next, if it was there before."""
         self._sessions: dict[str, Session] = {}
+        self._over: list[Session] = []
+        """Those that the end of the bridge ended."""
         # Which tools there are, and what their commands do, only the agent knows.
         for text in without_effect(options.allow, tools=(), categories=sorted(CATEGORIES), more=True):
             logger.warning("%s", text)
@@ -106,15 +108,17 @@ class BridgeSetup(Setup):
             self._prepared = None
         self._memory = None
 
-    def remembered(self, name: str, workspace: str = "") -> Memory | None:
-        """What is known of a session that a bridge has left; ``latest``: of this workspace. None: there is none.
+    def remembered(self, name: str, workspace: str = "", *, literal: bool = False) -> Memory | None:
+        """What is known of a session that a bridge has left. None: there is none.
 
-        Raises :class:`agentwire.store.StoreError` for one that cannot be read.
+        ``latest`` is the last one of this workspace, unless ``literal`` says that it is a name like any.
+
+        Raises :class:`agentwire.store.StoreError` for one that cannot be read, or is in use.
         """
         if self.options.ephemeral or not name or name in self.links:
             return None
         try:
-            if name == LATEST:
+            if name == LATEST and not literal:
                 where = workspace or self.options.workspace or os.getcwd()
                 return Memory(self.store, self.store.latest(Path(where).resolve()).id)
             return Memory(self.store, name)
@@ -229,7 +233,7 @@ class BridgeSetup(Setup):
         self._kept[session.id] = session.log.cursor(after=session.opened.seq - 1 if session.opened else 0)
 
         # What the journal of a session that was there before says of its agent is over, whatever this one is called.
-        noted = None if session.turns else ""
+        noted = None if session.opened and session.opened.seq > 1 else ""
 
         def keep_name() -> None:
             """Note what the agent calls the session, as soon as it says so."""
@@ -256,7 +260,7 @@ class BridgeSetup(Setup):
         return Boot(session, agent, [])
 
     def left(self, session: str) -> None:
-        """A session is over: its log is counted and closed, and its agent ended."""
+        """A session is over: its log is counted, and its agent ended."""
         link = self.links.pop(session, None)
         over = self._sessions.pop(session, None)
         cursor = self._kept.pop(session, None)
@@ -268,5 +272,10 @@ class BridgeSetup(Setup):
                 self.agents.account.add(session, [record for record in found if not is_note(record)])
             cursor.close()
             self.agents.account.end(session)
-        if over is not None:
-            over.log.close()
+        if over is not None and not over.log.closed:
+            self._over.append(over)
+
+    def close(self) -> None:
+        """The agents are gone: only now may other bridges take the sessions up, for the agents' halves are free."""
+        for session in [*self._over, *self._sessions.values()]:
+            session.log.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import trio
@@ -70,54 +71,64 @@ class Bridge:
         On a wire that has its session from the start the agent is started first; an agent that cannot be is told as
         the wire tells that a process cannot start.
         """
+        status = FAILED
+        with ExitStack() as after:
+            async with trio.open_nursery() as nursery:
+                status = await self._serve(transport, signals, nursery, after)
+                nursery.cancel_scope.cancel()
+        return status
+
+    async def _serve(
+        self, transport: Transport, signals: Signals | None, nursery: trio.Nursery, after: ExitStack
+    ) -> int:
+        """``after`` is left when the agents are gone."""
         codec, options = self._host, self._options
         side = codec.agent(**options.codec_options)
         status = FAILED
-        async with trio.open_nursery() as nursery:
-            agents = Agents(self._argv, self._agent, nursery, self._account, options.record)
-            setup = BridgeSetup(options, codec.policy, agents, nursery, self._silence, self._directory)
+        agents = Agents(self._argv, self._agent, nursery, self._account, options.record)
+        setup = BridgeSetup(options, codec.policy, agents, nursery, self._silence, self._directory)
+        after.callback(setup.close)
 
-            def run(boot: Boot) -> SessionRunner:
-                return make_runner(boot.session, boot.agent, nursery, setup.provider_for)
+        def run(boot: Boot) -> SessionRunner:
+            return make_runner(boot.session, boot.agent, nursery, setup.provider_for)
 
-            server = BridgeServer(nursery, run, setup)
-            outbox = Outbox(side, feeds=codec.feeds)
-            single = codec.sessions == "one"
-            own = ""
-            boot: Boot | None = None
-            try:
-                if single or codec.begin is not None:
-                    await self._prepare(setup, agents, options.resume or _wanted(codec, side))
-                if single:
-                    boot = setup.at_start()
-            except Refused as why:
-                await self._fatal(side, why.refusal, transport)
-            except (ConfigError, StoreError) as error:
-                setup.drop_prepared()
-                await self._fatal(side, Refusal("config", str(error)), transport)
-            else:
-                if boot is not None:
-                    own = boot.session.id
-                    server.add(run(boot))
-                    outbox.follow(boot.session, after=boot.session.opened.seq - 1 if boot.session.opened else None)
-                connection = Connection(
-                    server,
-                    side,
-                    transport,
-                    max_line=codec.max_line,
-                    session=own,
-                    outbox=outbox,
-                    begin=codec.begin,
-                    single=single,
-                    outlives_output=codec.outlives_output,
-                )
-                server.attach(connection)
-                if signals is not None:
-                    nursery.start_soon(stop_on_signal, signals, server, nursery.cancel_scope)
-                status = await connection.run()
-            for session in list(setup.links):
-                setup.left(session)
-            nursery.cancel_scope.cancel()
+        server = BridgeServer(nursery, run, setup)
+        outbox = Outbox(side, feeds=codec.feeds)
+        single = codec.sessions == "one"
+        own = ""
+        boot: Boot | None = None
+        try:
+            if single or codec.begin is not None:
+                await self._prepare(setup, agents, options.resume or _wanted(codec, side))
+            if single:
+                boot = setup.at_start()
+        except Refused as why:
+            await self._fatal(side, why.refusal, transport)
+        except (ConfigError, StoreError) as error:
+            setup.drop_prepared()
+            await self._fatal(side, Refusal("config", str(error)), transport)
+        else:
+            if boot is not None:
+                own = boot.session.id
+                server.add(run(boot))
+                outbox.follow(boot.session, after=boot.session.opened.seq - 1 if boot.session.opened else None)
+            connection = Connection(
+                server,
+                side,
+                transport,
+                max_line=codec.max_line,
+                session=own,
+                outbox=outbox,
+                begin=codec.begin,
+                single=single,
+                outlives_output=codec.outlives_output,
+            )
+            server.attach(connection)
+            if signals is not None:
+                nursery.start_soon(stop_on_signal, signals, server, nursery.cancel_scope)
+            status = await connection.run()
+        for session in list(setup.links):
+            setup.left(session)
         return status
 
     async def _prepare(self, setup: BridgeSetup, agents: Agents, resume: str) -> None:

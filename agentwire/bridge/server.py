@@ -41,7 +41,7 @@ from agentwire.host.refused import Refused
 from agentwire.server.runner import LATE_HISTORY, LATE_MCP, Reply, SessionRunner, refused
 from agentwire.server.server import Peer, Server
 from agentwire.server.sessions import MakeRunner
-from agentwire.store import StoreError
+from agentwire.store import SessionInUse, StoreError
 
 PROMPT_FIELDS: Final = ("agent", "user", "files", "resume")
 """What a prompt may say that not every wire has a word for."""
@@ -146,11 +146,13 @@ class BridgeServer(Server):
             self._opened = trio.Event()
 
     def _remembered(self, command: ResumeSession | Prompt, session: str) -> Memory | None:
-        """What is known of a session that was left here. Raises :class:`Refused` for one that cannot be read."""
+        """What is known of a session that was left here. Raises :class:`Refused` for one that cannot be taken up."""
         try:
             if isinstance(command, Prompt):
-                return self._bridge.remembered(session)
+                return self._bridge.remembered(session, literal=True)
             return self._bridge.remembered(command.id, command.workspace)
+        except SessionInUse as error:
+            raise Refused(Refusal("busy", error.message, retryable=True)) from None
         except StoreError as error:
             raise Refused(Refusal("config", error.message, data="")) from None
 

@@ -18,6 +18,11 @@ class Words:
         ahead = Prompt("p", session="s", approve=["exec"])
         self.approves_ahead = self.refusal(ahead) is None and not self.unsaid(ahead, ["approve"])
         """A prompt can say beforehand that calls need no question."""
+        self.tells_escapes = any(
+            (row.event, row.field, row.verdict) == ("approval_requested", "prompt_kind", "exact")
+            for row in codec.fidelity().declarations()
+        )
+        """A question says whether its call leaves the workspace."""
 
     def refusal(self, command: Command) -> Refusal | None:
         """Why the wire cannot carry a command as it is; None if it can."""

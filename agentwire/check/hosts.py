@@ -16,7 +16,7 @@ import trio
 
 from agentwire.check.acting import wrong_end
 from agentwire.check.findings import Finding, Rules, judge, unplayed
-from agentwire.check.stand_in import BEGUN, read_transcript
+from agentwire.check.stand_in import BEGUN, lives, read_transcript
 from agentwire.children import watchdog
 from agentwire.codec.kit import AwaitEnd, Play, Requirement, Transcript
 
@@ -115,7 +115,8 @@ class _Run:
         begun = self._result.with_name(self._result.name + BEGUN)
         if not await self._until(begun.exists, process):
             return Transcript(self._play.name, broken="the host did not start its agent")
-        await self._until(self._result.exists, process, float("inf"))  # the stand-in ends in time by itself
+        # The stand-in ends in time by itself, if it is not killed.
+        await self._until(lambda: self._result.exists() or not lives(self._result), process, float("inf"))
         if not await self._until(self._result.exists):
             return Transcript(self._play.name, broken="the host killed its agent without closing its input")
         transcript = read_transcript(self._result)

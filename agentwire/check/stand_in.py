@@ -12,9 +12,10 @@ import trio
 
 from agentwire.check.acting import Actor, Pipes
 from agentwire.codec.kit import Play, Transcript
+from agentwire.log.filelock import try_lock
 
 BEGUN = ".begun"
-"""Added to the name of the result file: says that the host has started its agent."""
+"""Added to the name of the result file: says that the host has started its agent, which locks it while it lives."""
 
 
 TASK = "task"
@@ -26,7 +27,7 @@ async def stand_in(play: Play, result: Path, patience: float, arguments: Sequenc
 
     ``arguments`` are the words that the host added to the command.
     """
-    result.with_name(result.name + BEGUN).touch()
+    begun = _locked(result.with_name(result.name + BEGUN))
     ended = trio.Event()
     incoming = _Incoming(os.dup(0), ended)
     outgoing = trio.lowlevel.FdStream(os.dup(1))
@@ -44,6 +45,22 @@ async def stand_in(play: Play, result: Path, patience: float, arguments: Sequenc
     transcript.arguments = list(arguments)
     if not result.exists():  # a host may start its agent anew; the first one counts
         file_transcript(transcript, result)
+    os.close(begun)
+
+
+def lives(result: Path) -> bool:
+    """Whether the stand-in that has begun is still there."""
+    with result.with_name(result.name + BEGUN).open("rb") as file:
+        return not try_lock(file.fileno())
+
+
+def _locked(path: Path) -> int:
+    """A new file, locked from the moment it has its name."""
+    unready = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(unready, os.O_RDWR | os.O_CREAT, 0o600)
+    try_lock(descriptor)
+    unready.replace(path)
+    return descriptor
 
 
 def file_transcript(transcript: Transcript, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ def bridge(
         if recorder is not None:
             recorder.close()
     found = passing.report
-    print(in_short(found), end="", file=sys.stderr)
+    with suppress(BrokenPipeError):  # it is for a person, if one is there
+        print(in_short(found), end="", file=sys.stderr)
     if report is not None:
         try:
             Path(report).write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")

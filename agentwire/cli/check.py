@@ -136,12 +136,18 @@ def _run(
             trio.run(checking, asked, tell)
     except OSError as error:
         raise click.ClickException(f"{program} cannot be started: {error.strerror}") from None
+    trouble = ""
     if xml:
-        Path(xml).write_bytes(report.junit(findings, codec, role))
+        try:
+            Path(xml).write_bytes(report.junit(findings, codec, role))
+        except OSError as error:
+            trouble = f"{xml} cannot be written: {error.strerror}"
     if as_json:
         click.echo(json.dumps(report.as_json(findings, codec, role), ensure_ascii=False, indent=2))
     else:
         report.print_table(findings, Console(), f"{role} of the wire {codec}: {program}")
+    if trouble:  # what was found is said all the same
+        raise click.ClickException(trouble)
     return int(any(finding.fatal for finding in findings))
 
 

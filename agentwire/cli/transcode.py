@@ -65,7 +65,10 @@ def transcode(
     except (RecordingError, Unrecognised, registry.UnknownName) as error:
         raise click.ClickException(str(error)) from None
     if report is not None:
-        report.write_bytes(_as_json(found))
+        try:
+            report.write_bytes(_as_json(found))
+        except OSError as error:
+            raise _unwritable(report, error) from None
     if not quiet:
         click.echo(as_table(found), err=True, nl=False)
     return BROKEN_RULE if found.violations else 0
@@ -80,8 +83,16 @@ def _run(recording: Recording, source: Codec, target: Codec, output: Path | None
         found = transcoding.transcode(recording, source, target, sys.stdout.buffer.write, keep_original=keep_original)
         sys.stdout.buffer.flush()
         return found
-    with output.open("wb") as file:
+    try:
+        file = output.open("wb")
+    except OSError as error:
+        raise _unwritable(output, error) from None
+    with file:
         return transcoding.transcode(recording, source, target, file.write, keep_original=keep_original)
+
+
+def _unwritable(path: Path, error: OSError) -> click.ClickException:
+    return click.ClickException(f"{path} cannot be written: {error.strerror}")
 
 
 def _as_json(found: Report) -> bytes:

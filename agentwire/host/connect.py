@@ -55,7 +55,7 @@ class Peer(Conversation):
         self.sessions: dict[str, RemoteSession] = {}
         """By id: those opened here, beside the peer's own."""
         self.nursery = nursery
-        """What runs as long as the connection does."""
+        """Runs the host's tools, as long as the connection lasts."""
         self.agent: Driven
         """What is at the other end; :func:`connect` puts it there."""
         self._own = RemoteSession(self, on_approval=on_approval)
@@ -261,8 +261,9 @@ class Peer(Conversation):
         """End the agent. A turn that would go on without its host is stopped before its input is closed."""
         with trio.CancelScope(shield=True):
             if self.codec.policy.on_eof == "run_on":
-                for session in {id(one): one for one in (self._own, *self.sessions.values())}.values():
-                    await session.end_turns()
+                async with trio.open_nursery() as nursery:  # all at once: one that does not end is waited for once
+                    for session in {id(one): one for one in (self._own, *self.sessions.values())}.values():
+                        nursery.start_soon(session.end_turns)
             await self.agent.close()
 
     # --- listening ---
@@ -310,16 +311,38 @@ async def connect(
         with one_error():
             async with trio.open_nursery() as nursery:
                 peer = Peer(wire, on_approval, str(Path(cwd or Path.cwd()).resolve()), nursery)
-                peer.agent = Driven(
-                    wire, argv, nursery, peer.hear, start=start_process, cwd=cwd, env=env, tap=tap, recorder=recorder,
-                    ready_timeout=wire.ready_within if ready_timeout is None else ready_timeout,
-                )  # fmt: skip
+                listening = _Listening()
+                nursery.start_soon(listening.run)
                 try:
-                    await peer.agent.start()
-                    yield peer
+                    await listening.begun.wait()
+                    peer.agent = Driven(
+                        wire, argv, listening.nursery, peer.hear, start=start_process, cwd=cwd, env=env, tap=tap,
+                        recorder=recorder, ready_timeout=wire.ready_within if ready_timeout is None else ready_timeout,
+                    )  # fmt: skip
+                    try:
+                        await peer.agent.start()
+                        yield peer
+                    finally:
+                        await peer.close()
                 finally:
-                    await peer.close()
+                    listening.scope.cancel()
                     nursery.cancel_scope.cancel()
     finally:
         if recorder is not None:
             recorder.close()
+
+
+class _Listening:
+    """What hears an agent, until its host has closed it: one who is cancelled still stops its turn and is told so."""
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope(shield=True)
+        self.begun = trio.Event()
+        self.nursery: trio.Nursery
+
+    async def run(self) -> None:
+        """Let there be a nursery, until the scope is cancelled."""
+        with self.scope:
+            async with trio.open_nursery() as self.nursery:
+                self.begun.set()
+                await trio.sleep_forever()

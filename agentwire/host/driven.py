@@ -49,8 +49,6 @@ class Driven:
         recorder: Recorder | None,
         ready_timeout: float,
     ) -> None:
-        self.silent = False
-        """The process's output has ended: what it did not answer it never will."""
         self._side = driver_of(codec)
         self._speaks = codec.driver is not None
         self._argv = list(argv)
@@ -58,6 +56,7 @@ class Driven:
         self._take = hear
         self._start = start
         self._process: AgentProcess | None = None
+        self._ended = self._closed = False
         self._stops = 0
         self._cwd, self._env = cwd, environment(codec, env)
         self._tap, self._recorder = tap, recorder
@@ -76,9 +75,12 @@ class Driven:
         Raises :class:`AgentDied`, :class:`trio.TooSlowError`, ``OSError``.
         """
         started = await self._start(self._side.begin(self._argv), cwd=self._cwd, env=self._env)
-        self.silent = False
+        process = AgentProcess(started, self._hear, self._recorder)
+        if self._closed:  # meanwhile: whoever did that knew nothing of this process
+            await process.end()
+            raise process.died()
+        self._process, self._ended = process, False
         self._out.clear()
-        process = self._process = AgentProcess(started, self._hear, self._recorder)
         process.start(self._nursery)
         if self._speaks:
             self._nursery.start_soon(self._speak, process)
@@ -94,6 +96,11 @@ class Driven:
         if self._process is None:
             raise RuntimeError("the agent was not started")
         return self._process
+
+    @property
+    def silent(self) -> bool:
+        """The process's output has ended: what it did not answer it never will."""
+        return self._ended or (self._process is not None and self._process.gone.is_set())
 
     async def _wait_ready(self) -> None:
         """Wait until commands may be sent. Raises :class:`AgentDied` and :class:`trio.TooSlowError`."""
@@ -138,8 +145,10 @@ class Driven:
 
     async def _start_again(self) -> None:
         await self.process.gone.wait()
-        if not self._side.resumable():
+        if self._closed or not self._side.resumable():
             raise self.process.died()
+        if self.process.process.returncode is None:  # it lives on without an output; two would share the session
+            await self.process.end()
         logger.info("a stop ended the agent; starting it again")
         await self.start()
 
@@ -155,12 +164,17 @@ class Driven:
         with trio.move_on_after(GRACE):
             await process.gone.wait()
             return
-        if number == self._stops and process is self._process and not self.silent and self._side.resumable():
+        if number == self._stops and process is self._process and self._stopping():
             logger.warning("the agent did not heed the stop; ending it")
             await process.end()
 
+    def _stopping(self) -> bool:
+        """A turn is stopped, and the process may be ended for it. One that is only starting is not to pay for that."""
+        return not self.silent and self._side.ready() is True and self._side.resumable()
+
     async def close(self) -> None:
-        """End the process, if there is one; see :meth:`AgentProcess.close`."""
+        """End the process, if there is one, and start no other; see :meth:`AgentProcess.close`."""
+        self._closed = True
         if self._process is not None:
             await self._process.close()
 
@@ -180,7 +194,7 @@ class Driven:
         if answered is not None:
             self._answers[number] = answered
         self._collect()
-        if isinstance(command, Stop) and self._side.resumable():
+        if isinstance(command, Stop) and self._stopping():
             self._stops += 1
             self._nursery.start_soon(self._bound_stop, self.process, self._stops)
         await self._flush()
@@ -215,7 +229,7 @@ class Driven:
     def _hear(self, line: bytes | LineFault | None) -> None:
         if self._tap is not None and isinstance(line, bytes):
             self._tap("out", line)
-        self.silent = line is None
+        self._ended = line is None
         self._tell(self._side.close() if line is None else self._side.receive(line))
         if not self._ready.is_set() and (self.silent or self._side.ready()):
             self._ready.set()

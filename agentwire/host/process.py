@@ -129,26 +129,39 @@ class AgentProcess:
         return AgentDied(self.process.returncode, self.stderr)
 
     async def close(self) -> None:
-        """End the process: close its input, then SIGTERM, then SIGKILL, each after some seconds."""
+        """End the process: close its input, then SIGTERM, then SIGKILL, each after some seconds; hear its last words.
+
+        Not cancelled.
+        """
         with trio.CancelScope(shield=True):
             await self._stdin.aclose()
-            for step in (None, signal.SIGTERM, signal.SIGKILL):
-                if step is not None and self.process.returncode is None:
-                    logger.warning("the agent did not end by itself; sending %s", step.name)
-                    _signal(self.process, step)
-                with trio.move_on_after(GRACE):
-                    await self.process.wait()
-                    return
+            await self._end_by(None, signal.SIGTERM, signal.SIGKILL)
+            with trio.move_on_after(2 * DRAIN):
+                await self.gone.wait()
 
     async def end(self) -> None:
-        """End the process without asking: SIGTERM, and after some seconds SIGKILL."""
-        for step in (signal.SIGTERM, signal.SIGKILL):
-            _signal(self.process, step)
+        """End the process without asking: SIGTERM, and after some seconds SIGKILL. Not cancelled."""
+        with trio.CancelScope(shield=True):
+            await self._end_by(signal.SIGTERM, signal.SIGKILL)
+
+    async def _end_by(self, *steps: signal.Signals | None) -> None:
+        for step in steps:
+            if step is not None and self.process.returncode is None:
+                if step is not steps[0]:
+                    logger.warning("the agent did not end by itself; sending %s", step.name)
+                _signal(self.process, step)
             with trio.move_on_after(GRACE):
                 await self.process.wait()
+                watchdog.release(self.process.pid)
                 return
 
     async def _listen(self) -> None:
+        try:
+            await self._listen_to_the_end()
+        finally:
+            self.gone.set()  # also where this is cancelled or fails: nobody is to wait for more
+
+    async def _listen_to_the_end(self) -> None:
         framer = Framer(HOST_LIMIT)
         with self._listening:
             while chunk := await self._stdout.receive_some():
@@ -164,7 +177,6 @@ class AgentProcess:
             await self.process.wait()
         if self.process.returncode is None:
             _signal(self.process, signal.SIGTERM)
-        self.gone.set()
 
     async def _watch_death(self) -> None:
         """A child that the agent left behind may hold its output open: that must not hide the agent's death."""
@@ -210,5 +222,5 @@ async def _hurry(begun: trio.CancelScope) -> None:
 def _signal(process: trio.Process, number: signal.Signals) -> None:
     try:
         os.killpg(process.pid, number)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # the latter is macOS's answer for a group of zombies
         return

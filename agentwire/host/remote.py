@@ -284,12 +284,11 @@ class RemoteSession(Conversation):
 
     async def _answer(self, request_id: str, answer: HostToolAnswer) -> None:
         """Answer a request. An answer that is not taken leaves it open: then the model is told why."""
-        details = UNSET if answer.details is None else msgspec.Raw(msgspec.json.encode(answer.details))
-        command = AnswerHostTool(request_id, list(answer.content), answer.is_error, details, self.id)
         try:
-            await self._peer.call(command)
-        except Refused as why:
-            if why.refusal.code in ("not_pending", "not_found"):
+            details = UNSET if answer.details is None else msgspec.Raw(msgspec.json.encode(answer.details))
+            await self._peer.call(AnswerHostTool(request_id, list(answer.content), answer.is_error, details, self.id))
+        except (Refused, TypeError, ValueError, RecursionError) as why:  # the others: JSON has no words for it
+            if isinstance(why, Refused) and why.refusal.code in ("not_pending", "not_found"):
                 return  # it was withdrawn meanwhile
             logger.warning("the agent does not take the answer of a host's tool: %s", why)
             told = AnswerHostTool(request_id, [Text(f"The tool's answer cannot be used: {why}")], True, UNSET, self.id)

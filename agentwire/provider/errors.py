@@ -154,7 +154,7 @@ def retry_after_ms(headers: Mapping[str, str], text: str = "") -> int | None:
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
     """``text`` without ``secrets`` and without anything that looks like a key."""
-    for secret in secrets:
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be the beginning of another
         if len(secret) >= MIN_SECRET:
             text = text.replace(secret, "***")
     return KEYS.sub(lambda match: f"{match[1] or match[2]} ***", text)

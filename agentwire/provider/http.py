@@ -8,7 +8,7 @@ first line is written, and that does not wait for it. A client keeps its connect
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -29,6 +29,9 @@ MAX_JSON_BODY = 64 * 1024 * 1024
 ERROR_BODY_PATIENCE = 10.0
 """Seconds that the text of an error may take; the status alone says enough."""
 
+LEAST_COOKIE = 8
+"""Characters of a cookie's value that may be a secret: to take out a shorter one would only mangle messages."""
+
 KEEP_ALIVE = 60.0
 """Seconds that an idle connection is kept: tools run between two requests of a turn."""
 
@@ -41,7 +44,8 @@ class HttpClient:
         """Where requests go that name no other address of the service."""
         self.service = host(url)
         """What messages call the service."""
-        self.secrets = tuple(secret for secret in (*secrets, *secrets_in(url)) if secret)
+        found = (*secrets, *secrets_in(url))
+        self.secrets = tuple(dict.fromkeys(part for secret in found for part in _parts(secret) if part))
         self.transport: httpx.AsyncBaseTransport | None = None
         """Answers in the place of the network, if it is set before the first request."""
         self._connect_timeout = settings.connect_timeout
@@ -192,6 +196,20 @@ def _sent(headers: Mapping[str, str]) -> dict[str, str]:
     # Without compression the bytes of an event are there when they arrive, and cost nothing to look at.
     ours = {"accept": "text/event-stream", "accept-encoding": "identity", "content-type": "application/json"}
     return ours | {name.lower(): value for name, value in headers.items()}
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """A header's value as it is sent, and what a service may quote of it alone: what stands behind a scheme
+    (``Bearer``), and the values of cookies."""
+    yield secret
+    scheme, _, rest = secret.partition(" ")
+    if scheme.isalpha():
+        yield rest.strip()
+        return
+    for pair in secret.split(";"):
+        value = pair.partition("=")[2].strip()
+        if len(value) >= LEAST_COOKIE:
+            yield value
 
 
 def _chunks(response: httpx.Response) -> AsyncIterable[bytes]:

@@ -49,7 +49,7 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
     with _open(name) as file:
         first = file.readline()
     if not first.startswith(b'{"agentwire"'):
-        return Recording(name, Header(version=0), plain=not _is_row(first))
+        return Recording(name, Header(version=0), plain=_row(first) is None)
     try:
         header = _decode_header(first)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -94,22 +94,18 @@ def _entry(line: bytes) -> Entry | None:
         return _decode_entry(line)
     except msgspec.ValidationError:
         return _row(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
 def _row(line: bytes) -> Entry | None:
-    row = _decode(line)
+    try:
+        row = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
     if isinstance(row, dict) and row.get("stream") in _STREAMS and isinstance(row.get("line"), str):
         return Entry(0, _STREAMS[row["stream"]], row["line"])
     return None
-
-
-def _is_row(line: bytes) -> bool:
-    try:
-        return _row(line) is not None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
 
 
 def _open(path: str) -> Any:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -20,11 +21,17 @@ logger = logging.getLogger("agentwire.recording")
 
 _encode = msgspec.json.Encoder().encode
 
+_TELLING: Final = r"(?i:key|token|secret|passw(?:or)?d|credentials?|authorization|auth|cookie)"
+_SECRET_FLAG: Final = re.compile(rf"-[\w-]*{_TELLING}").fullmatch
+_SECRET_VALUE: Final = re.compile(rf"([\w.-]*{_TELLING}\s*[=:]).+", re.DOTALL).fullmatch
+_USER: Final = re.compile(r"(://)[^/\s]*@")
+
 
 class Recorder:
     """Writes a recording to a file, after what the file holds already.
 
-    Bytes are given as they come, in pieces of any size; every whole line is an entry, with the time of its end. Raises
+    Bytes are given as they come, in pieces of any size; every whole line is an entry, with the time of its end. Of a
+    command line in ``about`` (``argv``) the words are left out that a flag or a name calls secret. Raises
     :class:`RecordingError` if the file cannot be opened.
     """
 
@@ -50,8 +57,11 @@ class Recorder:
             raise RecordingError(f"The recording {self.path} cannot be written: {error.strerror}") from None
         self.broken = False
         """The file can no longer be written; what passes is not recorded any more."""
+        about = dict(about or {})
+        if "argv" in about:
+            about["argv"] = _harmless(about["argv"])
         header = Header(
-            codec=codec, made_by=f"agentwire {version('agentwire')}", role=role, started=self._ms(), about=about or {}
+            codec=codec, made_by=f"agentwire {version('agentwire')}", role=role, started=self._ms(), about=about
         )
         self._write(b"\n" * self._torn() + _encode(header) + b"\n")
 
@@ -91,8 +101,9 @@ class Recorder:
         if self.broken:
             return
         partial = self._partial.setdefault(who, bytearray())
+        begin = len(partial)  # what waits for its line end has none
         partial += data
-        end = partial.rfind(b"\n") + 1
+        end = partial.rfind(b"\n", begin) + 1
         if not end:
             return
         at, wall = self._now(), self._ms()
@@ -127,3 +138,18 @@ class Recorder:
 
     def _ms(self) -> int:
         return int(self._wall() * 1000)
+
+
+def _harmless(argv: Iterable[str]) -> list[str]:
+    """A command line without what stands behind the names of secrets, and without the users of addresses."""
+    words: list[str] = []
+    hidden = False
+    for word in argv:
+        if hidden:
+            words.append("***")
+        elif found := _SECRET_VALUE(word):
+            words.append(f"{found[1]}***")
+        else:
+            words.append(_USER.sub(r"\1***@", word))
+        hidden = not hidden and _SECRET_FLAG(word) is not None
+    return words

@@ -1,8 +1,9 @@
 """Secrets, and the contents of chosen fields, out of a model service's replies as they stand in a recording.
 
 A body is looked through as a whole, wherever it was cut: a secret may lie across two pieces. Afterwards it is cut at
-the same places. JSON is understood where it stands alone, in an event stream (the ``data`` lines) and in the frames of
-AWS, whose checksums are made anew.
+the same places. Bytes that are not UTF-8 (a body may end within a character) are characters of their own meanwhile.
+JSON is understood where it stands alone, in an event stream (the ``data`` lines) and in the frames of AWS, whose
+checksums are made anew.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ FRAMES: Final = "application/vnd.amazon.eventstream"
 Change = Callable[[str], str]
 """Gives a text, or JSON, without what is to be taken out, character for character."""
 
+_FILL: Final = {1: "x", 2: "\u02e3", 3: "\uff58", 4: "\U0001d5d1"}
 _DATA: Final = re.compile(r"(data: ?)(.*)", re.DOTALL)
 _LENGTHS: Final = struct.Struct("!II")
 _PRELUDE, _CHECKSUM = 12, 4
@@ -48,25 +50,22 @@ def pieces(replies: list[HttpReply], change: Change, *, emptied: bool) -> Iterat
 def _body(body: bytes, media: str, change: Change, emptied: bool) -> bytes:
     if media == FRAMES:
         return b"".join(_frames(body, change, emptied))
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return _opaque(body, change, emptied)
+    text = _characters(body)
     if text.lstrip()[:1] in ("{", "["):
-        return change(text).encode()
-    return "\n".join(_line(line, change, emptied) for line in text.split("\n")).encode()
+        return _bytes(_text(text, change, emptied))
+    return _bytes("\n".join(_line(line, change, emptied) for line in text.split("\n")))
 
 
 def _line(line: str, change: Change, emptied: bool) -> str:
     """One line of an event stream, or of any text."""
     if found := _DATA.fullmatch(line):
         return found[1] + _text(found[2], change, emptied)
-    return line if line.startswith(("event:", "id:", "retry:")) else _text(line, change, emptied)
+    return _text(line, change, emptied and not line.startswith(("event:", "id:", "retry:")))
 
 
 def _text(text: str, change: Change, emptied: bool) -> str:
     if emptied and text.strip() != "[DONE]" and not _is_json(text):
-        return re.sub(r"[!-~]", "x", change(text))
+        return "".join(char if char.isspace() else filled(char) for char in change(text))
     return change(text)
 
 
@@ -82,7 +81,7 @@ def _frames(body: bytes, change: Change, emptied: bool) -> Iterator[bytes]:
         changed = body[begin:start] + _payload(body[start : end - _CHECKSUM], change, emptied)
         yield changed + struct.pack("!I", crc32(changed))
         begin = end
-    yield _opaque(body[begin:], change, emptied)
+    yield _bytes(_text(_characters(body[begin:]), change, emptied))
 
 
 def _payload(payload: bytes, change: Change, emptied: bool) -> bytes:
@@ -91,18 +90,22 @@ def _payload(payload: bytes, change: Change, emptied: bool) -> bytes:
         told = msgspec.json.decode(payload)
         inner = base64.b64decode(told["bytes"], validate=True).decode()
     except (msgspec.DecodeError, KeyError, TypeError, binascii.Error, UnicodeDecodeError):
-        try:
-            return change(payload.decode()).encode()
-        except UnicodeDecodeError:
-            return _opaque(payload, change, emptied)
-    made = base64.b64encode(change(inner).encode())
+        return _bytes(_text(_characters(payload), change, emptied))
+    made = base64.b64encode(_bytes(_text(inner, change, emptied)))
     return payload.replace(told["bytes"].encode(), made, 1)
 
 
-def _opaque(data: bytes, change: Change, emptied: bool) -> bytes:
-    if emptied:
-        return b"x" * len(data)
-    return change(data.decode("latin-1")).encode("latin-1", "replace")
+def filled(char: str) -> str:
+    """A character that says nothing, as long in UTF-8 as ``char``."""
+    return _FILL[len(char.encode("utf-8", "replace"))]
+
+
+def _characters(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _is_json(text: str) -> bool:

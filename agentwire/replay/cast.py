@@ -41,6 +41,17 @@ class Facts(Struct):
     began: int = 0
 
 
+class Told(Struct):
+    """The set-up as a server was told it; what it makes of options and configuration is read later."""
+
+    options: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    agent: str = ""
+    sessions: str = ""
+    workspace: str = ""
+    notice: str = ""
+
+
 class Maker(Struct):
     """A provider as sessions see it."""
 
@@ -79,12 +90,13 @@ class Parts:
         about, entry = place.entry.about, place.entry
         try:
             if entry.who == "note" and "setup" in about:
+                msgspec.convert(about["setup"], Told)
                 self.setup = about["setup"]
             elif entry.who == "note" and "provider" in about:
                 maker = msgspec.convert(about["provider"], Maker)
                 self.makers.setdefault(maker.asked, maker)
             elif entry.who == "note" and "journal" in about:
-                journal = self.journals.setdefault(about["journal"], bytearray())
+                journal = self.journals.setdefault(msgspec.convert(about["journal"], str), bytearray())
                 journal += "".join(about.get("lines", ())).encode() + base64.b64decode(about.get("base64", ""))
             elif entry.who == "note" and "stored" in about:
                 self.stored.append(msgspec.convert(about["stored"], list[SessionState]))

@@ -56,15 +56,32 @@ class Comparison:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
+        self._learns = True
 
     def different(self, then: bytes, now: bytes) -> bool:
-        """Whether two lines say different things."""
+        """Whether two lines say different things. Ids are learned of two that say the same."""
         if then == now:
+            self._ids.keep(then)
             return False
         try:
-            return not self._same(parse(then), parse(now))
+            said, says = parse(then), parse(now)
         except BadJson:
             return True
+        self._learns = False
+        if not self._same(said, says):
+            return True
+        self._learns = True
+        return not self._same(said, says)
+
+    def apart(self, then: bytes, now: bytes) -> bool:
+        """Whether two lines are about different things, of which either could have come first: where one names an id
+        of a call, a request or a session, the other names another."""
+        try:
+            said, says = parse(then), parse(now)
+        except BadJson:
+            return False
+        named = dict(_named(said))
+        return any(key in named and not self._ids.same(named[key], value) for key, value in _named(says))
 
     def rest(self, then: bytes, now: bytes) -> tuple[bytes, bytes] | None:
         """What is still to be said of two lines that say the same, but for one text of which one has only the
@@ -117,8 +134,19 @@ class Comparison:
             return self._ids.same(then, now)
         if then != now and not isinstance(then, str):
             return False
-        self._ids.bind(then, now)
+        if self._learns:
+            self._ids.bind(then, now)
         return True
+
+
+def _named(value: Any) -> Iterator[tuple[str, Any]]:
+    """The ids in a value, by the keys that hold them; of several under one key, the innermost and last counts."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, str | int) and _ID.fullmatch(key):
+                yield key, inner
+            else:
+                yield from _named(inner)
 
 
 def _with(value: Any, path: _Path, text: str) -> bytes:

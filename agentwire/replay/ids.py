@@ -63,6 +63,10 @@ class Ids:
         key = _encode(then)
         return key in self._agents or key in self._hosts
 
+    def keep(self, line: bytes) -> None:
+        """Learn from a line that is the same then and now: the ids in it stand for themselves."""
+        self._hosts.update(_canonical(value) for _, value in _IN_LINE.findall(line))
+
     def heard(self, line: bytes) -> None:
         """Note the ids that the agent chose, from a line of the recording."""
         for _, value in _IN_LINE.findall(line):

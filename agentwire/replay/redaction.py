@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from agentwire.recording import Entry, HttpReply, Recording, RecordingError
-from agentwire.replay.bodies import pieces, replies_of
+from agentwire.replay.bodies import filled, pieces, replies_of
 from agentwire.replay.ids import NAMED
 
 SECRET_KEY: Final = re.compile(
@@ -62,7 +62,6 @@ STAYS_IN_REPLIES: Final = re.compile(
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]')
 _UNIT: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[\s\S]")
-_FILL: Final = {1: "x", 2: "\u02e3", 3: "\uff58", 4: "\U0001d5d1"}
 _KEPT_ESCAPES: Final = frozenset({"\\n", "\\r", "\\t"})
 
 
@@ -92,7 +91,7 @@ class Redaction:
         self.taken += 1
         chars = list(text)
         for start, end in hidden:
-            chars[start:end] = map(_filled, chars[start:end])
+            chars[start:end] = map(filled, chars[start:end])
         return "".join(chars)
 
     def _replies(self, row: str, replies: list[HttpReply]) -> str:
@@ -103,9 +102,12 @@ class Redaction:
         for (start, end), (chunk, data) in zip(_bodies(row), changed, strict=True):
             if chunk.base64:
                 now = f'"{base64.b64encode(data).decode()}"'
-            else:
-                said = data.decode()
+            elif data == chunk.data:
+                now = row[start:end]
+            elif len(said := data.decode("utf-8", "replace")) == len(chunk.text) and said.encode() == data:
                 now = _rewritten(row[start:end], lambda _, said=said: said)  # type: ignore[misc]
+            else:  # the new checksum of a frame is no text where the old one was
+                now = f'"","{base64.b64encode(data).decode()}"'
             out += row[done:start], now
             done = end
         return "".join(out) + row[done:]
@@ -147,14 +149,14 @@ class Redaction:
         if _is_json(text):
             return self._json(text, _Scan(self._fields, "empty", strict=True))
         self.taken += bool(text)
-        return "".join(char if char.isspace() else _filled(char) for char in text)
+        return "".join(char if char.isspace() else filled(char) for char in text)
 
     def _hidden(self, literal: str) -> str:
         """The string under a secret's name."""
         if literal[0] != '"':
             return literal
         self.taken += literal != '""'
-        return _rewritten(literal, lambda text: "".join(map(_filled, text)))
+        return _rewritten(literal, lambda text: "".join(map(filled, text)))
 
 
 how_to: Final[dict[str, Callable[[Redaction, str], str]]] = {
@@ -270,10 +272,6 @@ def _written(unit: str, new: str) -> str:
     if unit in _KEPT_ESCAPES:
         return unit
     return {2: "\\/", 6: "\\u0078", 12: "\\ud835\\uddd1"}[len(unit)]
-
-
-def _filled(char: str) -> str:
-    return _FILL[len(char.encode("utf-8", "replace"))]
 
 
 def _is_json(text: str) -> bool:

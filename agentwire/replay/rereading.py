@@ -6,21 +6,27 @@ not there, and no key is needed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec import Struct, UnsetType
+from msgspec.structs import replace
 
 from agentwire import registry
 from agentwire.events import (
     CallArgumentsDelta,
     CallStarted,
+    Image,
+    Part,
     ReasoningDelta,
     RequestSent,
+    Text,
     TextDelta,
     Usage,
 )
+from agentwire.messages import Message, ToolMessage, UserMessage
 from agentwire.provider.contract import (
     Completion,
     ConfigError,
@@ -36,6 +42,8 @@ from agentwire.recording import HttpReply, RecordingError
 
 NOWHERE: Final = "http://recorded.invalid"
 """An address that is none: nobody is asked."""
+
+_CHOICE: Final = re.compile(r"[A-Za-z0-9_.-]{0,64}").fullmatch
 
 _KINDS: Final[dict[str, Any]] = {
     "text_delta": TextDelta,
@@ -108,7 +116,13 @@ class Answerable(Protocol):
 
 
 def reader(reading: Reading) -> Provider:
-    """A provider that reads as it was read. Raises :class:`RecordingError` if there is none here."""
+    """A provider that reads as it was read. Raises :class:`RecordingError` if there is none here.
+
+    Options are what a recording keeps of them, switches, numbers and words: no provider is given a path by a file.
+    """
+    free = [name for name, value in reading.options.items() if not _is_choice(value)]
+    if free:
+        raise RecordingError(f"replies were read with an option {free[0]!r} that is no switch, number or choice")
     settings = ProviderSettings(
         base_url=NOWHERE, options=reading.options,
         connect_timeout=reading.connect_timeout, silence_timeout=reading.silence_timeout,
@@ -120,6 +134,10 @@ def reader(reading: Reading) -> Provider:
     if not hasattr(made, "answered_by"):
         raise RecordingError(f"replies were read by the provider '{reading.provider}', which is another one here")
     return made
+
+
+def _is_choice(value: Any) -> bool:
+    return value is None or isinstance(value, int | float) or (isinstance(value, str) and _CHOICE(value) is not None)
 
 
 class Reread(Struct, frozen=True):
@@ -153,6 +171,7 @@ class Rereading:
         from agentwire.replay.service import RecordedService
 
         reply = self._reply
+        request = replace(request, messages=[_without_files(message) for message in request.messages])
 
         async def until(at: int) -> None:
             await self._until(reply.began + at)
@@ -204,6 +223,19 @@ class Rereading:
         if self._same:
             self._same = False
             self._differs(Reread(_plain(then), _plain(now)))
+
+
+def _without_files(message: Message) -> Message:
+    """A message without the images that would be read from files: nobody looks at it, and a recording names them."""
+    if isinstance(message, UserMessage):
+        return replace(message, parts=[Text("") if _is_file(part) else part for part in message.parts])
+    if isinstance(message, ToolMessage):
+        return replace(message, images=[image for image in message.images if not _is_file(image)])
+    return message
+
+
+def _is_file(part: Part) -> bool:
+    return isinstance(part, Image) and not part.data
 
 
 def _failure(error: ProviderError) -> Failure:

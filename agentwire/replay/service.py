@@ -62,7 +62,7 @@ class RecordedService(httpx.AsyncBaseTransport):
         if self._wait_ms is None:
             return reply.headers
         wait = f"{self._wait_ms / 1000:.3f}"
-        return [(name, wait if name == "retry-after" and _is_date(value) else value) for name, value in reply.headers]
+        return [(name, wait if name in _WAITS and _is_date(value) else value) for name, value in reply.headers]
 
 
 class _Body(httpx.AsyncByteStream):
@@ -77,10 +77,13 @@ class _Body(httpx.AsyncByteStream):
 def _is_date(value: str) -> bool:
     try:
         parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, IndexError, OverflowError):
         return False
     return True
 
+
+_WAITS: Final = ("retry-after", "x-ratelimit-reset-after")
+"""Headers that may name a date."""
 
 _CAUSES: Final[dict[str, type[Exception]]] = {"SSLCertVerificationError": ssl.SSLCertVerificationError}
 """What a failure comes from, where that makes a difference."""

@@ -22,7 +22,7 @@ from agentwire.replay.cast import Parts, PlayedModel
 from agentwire.replay.ids import Ids
 from agentwire.server.mcp_servers import LONGEST_WAIT, McpServers
 from agentwire.setup import Place, Setup
-from agentwire.store import SessionStore
+from agentwire.store import SessionStore, StoreError
 
 INSTRUCTIONS: Final = "Recorded"
 """The system prompt: nobody reads it."""
@@ -50,8 +50,11 @@ class PlayedSetup(Setup):
         self._ids = ids
 
     def keep(self, session: str, journal: bytes) -> None:
-        """Put a stored session in its place."""
-        path = Path(self.store.path(session))
+        """Put a stored session in its place. Raises :class:`RecordingError` for what is no session's id."""
+        try:
+            path = Path(self.store.path(session))
+        except StoreError as error:
+            raise RecordingError(f"a recorded session cannot be kept: {error}") from None
         path.parent.mkdir(mode=0o700, exist_ok=True)
         path.write_bytes(journal)
 

@@ -43,6 +43,11 @@ QUIET: Final = 3600.0
 PATIENCE: Final = 20
 """How often that is believed only after asking again: a thread may be at work, for which the clock does not wait."""
 
+INSTANT: Final = 50_000
+"""Microseconds within which lines about different things may change places."""
+
+MOST_EARLY: Final = 16
+
 JUMP_AFTER: Final = 0.03
 """Real seconds of nobody doing anything after which the clock jumps for an agent that may wait for other programs."""
 
@@ -104,6 +109,12 @@ class _Line(Struct):
     data: bytes
 
 
+class _Early(Struct):
+    at: int
+    """Time of the recorded line that should have been first."""
+    data: bytes
+
+
 class _Take:
     """One recording: a server from its start to its end."""
 
@@ -149,6 +160,10 @@ class _Again:
         self._jumps = agent is None
         self._ids = Ids()
         self._setup = PlayedSetup(parts, take.codec.policy, self._workspace, directory / "sessions", self._ids, agent)
+        try:
+            self._side = take.codec.agent(**self._setup.options.codec_options)
+        except TypeError as error:
+            raise RecordingError(f"the recorded set-up cannot be read: {error}") from None
         told = parts.setup
         self._places = [
             (_inside_json(then), _inside_json(str(here)))
@@ -165,6 +180,10 @@ class _Again:
         self._comparison = Comparison(self._ids)
         self._written = 0
         self._begun = b""
+        self._early: list[_Early] = []
+        """What the server said before its time."""
+        self._late: Difference | None = None
+        """What is different if the first of those has no time in the recording."""
 
     async def run(self, clock: trio.testing.MockClock) -> Difference | None:
         self._parts.zero = trio.current_time()
@@ -179,8 +198,7 @@ class _Again:
     # --- the server ---
 
     async def _serve(self) -> None:
-        codec, setup = self._codec, self._setup
-        side = codec.agent(**setup.options.codec_options)
+        codec, setup, side = self._codec, self._setup, self._side
         try:
             boot = setup.at_start() if codec.sessions == "one" else None
         except (ConfigError, StoreError) as error:
@@ -231,14 +249,27 @@ class _Again:
             if found is not None:
                 return found
         self._pipe.give(b"")
+        if self._early:
+            return self._read_otherwise or self._late
         now = await self._next()
         if now is None or self._read_otherwise is not None:
             return self._read_otherwise
         return Difference(self._path, last, self._written, None, now)
 
     async def _compare(self, due: _Line) -> Difference | None:
-        """Hold a recorded line against what the server says next: a line, or several that it is the sum of."""
-        then, first = due.data.rstrip(b"\r\n"), b""
+        """Hold a recorded line against what the server says next: a line, or several that it is the sum of.
+
+        Of things that happen in the same instant nobody can tell which will be first: a line about another call or
+        chat may come before its time, by little.
+        """
+        recorded = due.data.rstrip(b"\r\n")
+        then, first = recorded, b""
+        for early in self._early:
+            if due.at - early.at > INSTANT:
+                return self._late
+            if not self._comparison.different(then, early.data):
+                self._early.remove(early)
+                return None
         while then:
             now = await self._next()
             if self._read_otherwise is not None:
@@ -247,8 +278,17 @@ class _Again:
             if now is not None and not self._comparison.different(then, now):
                 return None
             rest = None if now is None else self._comparison.rest(then, now)
+            if rest is None and now is not None and then is recorded and self._comparison.apart(then, now):
+                if not self._early:
+                    self._late = Difference(self._path, due.line, self._written, recorded, now)
+                if len(self._early) == MOST_EARLY:
+                    return self._late
+                self._early.append(_Early(due.at, now))
+                first = b""
+                continue
             if rest is None:
-                recorded = due.data.rstrip(b"\r\n")
+                if self._early:
+                    return self._late
                 return Difference(self._path, due.line, self._written or 1, recorded, first or None)
             then, self._begun = rest
         return None

@@ -191,6 +191,7 @@ class Connection:
             if now - self._last_direct > QUIET_NS:
                 self._last_direct = now
                 self._fill()
+                self._note_outcomes()
                 self._send_now()
                 if not self.broken and not self.outbox.held and self.outbox.park(self._on_append):
                     return
@@ -249,6 +250,7 @@ class Connection:
         if not self.outbox.park(self._on_append):
             # Give readers and turns their chance between two batches.
             await trio.lowlevel.checkpoint()
+            self._release_holds()  # one session that is never at rest does not hold back the others
             return
         self._parked = True
         try:

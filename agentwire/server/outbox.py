@@ -148,7 +148,7 @@ class Outbox:
 
     def park(self, wake: Callable[[], None]) -> bool:
         """Have ``wake`` called at the next append to any followed session. False: there is something to write now."""
-        if self._now or self._last or self.out or self.exit_status is not None:
+        if self._now or self.out or self.exit_status is not None or (self._last and not self.held):
             return False
         self._wake = wake
         for name, follow in list(self._awake.items()):
@@ -181,7 +181,7 @@ class Outbox:
             self._write_outcome(*self._now.popleft())
         for follow in list(self._awake.values()):
             self._fill_from(follow)
-            if (follow.leaving or follow.session.closed) and follow.caught_up:
+            if (follow.leaving or follow.session.log.closed) and follow.caught_up:
                 self.unfollow(follow.session.id)
         if self._last and all(follow.caught_up for follow in self.follows.values()):
             self._write_outcome(*self._last.popleft())

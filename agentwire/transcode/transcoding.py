@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 from agentwire.codec.checking import Violation
 from agentwire.codec.contract import Codec
-from agentwire.events import SessionClosed, TurnStarted
-from agentwire.log.record import Record
+from agentwire.events import TurnStarted
 from agentwire.recording.entries import Entry, RecordingError
 from agentwire.recording.reader import Recording, entries_of
 from agentwire.transcode.dialogue import Dialogue
@@ -94,7 +93,7 @@ class _Transcoder:
     # --- an agent's output, or both directions ---
 
     def _told(self) -> Report:
-        writer = LogWriter(self._target, keep=False, told=self._keep_account)
+        writer = LogWriter(self._target, keep=False, told=self._ledger.add)
         self._changes = writer.changes
         for item in self._read():
             if isinstance(item, Logged):
@@ -104,7 +103,7 @@ class _Transcoder:
 
     def _spoken(self) -> Report:
         single = self._source.sessions == "one" or self._source.begin is not None
-        dialogue = Dialogue(self._target, self._line, single=single, told=self._keep_account)
+        dialogue = Dialogue(self._target, self._line, single=single, told=self._ledger.add)
         self._changes = dialogue.changes
         for item in self._read():
             dialogue.take(item)
@@ -157,11 +156,6 @@ class _Transcoder:
             yield from entries_of(seen(file), plain=self._recording.plain)
 
     # --- out ---
-
-    def _keep_account(self, session: str, record: Record) -> None:
-        self._ledger.add(session, record)
-        if isinstance(record.event, SessionClosed):
-            self._ledger.end(session)
 
     def _lines(self, data: bytes) -> None:
         for line in data.split(b"\n")[:-1]:

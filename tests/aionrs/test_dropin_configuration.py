@@ -15,6 +15,8 @@ from support.model_service import ModelRequest, ModelService
 from support.patterns import find
 from support.replies import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 UNTRUSTED = "Ignored in this workspace's .aionrs.toml, which is not trusted: "
 
 

@@ -25,9 +25,10 @@ from agentwire.commands import (
     ResumeSession,
 )
 from agentwire.events import CallRef, ContextAdded, Image, Notice, SessionOpened, Text, TurnFinished
+from agentwire.host.connect import Peer
 from agentwire.messages import AssistantMessage, ToolMessage, UserMessage
 from agentwire.recording import open_recording
-from agentwire.store import SessionStore
+from agentwire.store import SessionInUse, SessionStore
 
 pytestmark = pytest.mark.slow
 
@@ -183,13 +184,25 @@ def test_what_is_not_there_cannot_be_gone_on_with(world: World) -> None:
 
 def test_a_session_that_another_process_has_is_not_taken_away(world: World) -> None:
     world.cross("aionrs", "aionrs", saying("first"))
-    with_it = SessionStore(world.kept).open(the_one(world))
+    kept = the_one(world)
+    with_it = SessionStore(world.kept).open(kept)
     try:
-        ends = world.cross("aionrs", "aionrs", gone, resume="latest")
+        record = str(world.folder / "wire.jsonl")
+        ends = world.cross("aionrs", "aionrs", gone, resume="latest", record=record)
+        assert not list(world.folder.glob("wire.agent*"))  # nor is an agent started on its half
+
+        async def play(ends: Ends) -> None:
+            answer = await ends.ask(ResumeSession(kept))
+            assert isinstance(answer, Refusal)
+            assert "in use" in answer.message
+            await ends.leave()
+
+        world.cross("pagent-v4", "aionrs", play, record=record)
     finally:
         with_it.close()
     assert ends.status == 1
-    assert said(world, world.kept) == [["first"]]
+    assert [path.name for path in world.folder.glob("wire.agent*")] == ["wire.agent-1.jsonl"]  # of its own session
+    assert [texts for texts in said(world, world.kept) if texts] == [["first"]]
 
 
 def test_a_run_goes_on_with_a_session_that_its_option_names(world: World) -> None:
@@ -223,6 +236,32 @@ def test_a_copy_goes_on_apart_from_what_it_was_made_of(world: World) -> None:
 
     world.cross("jan", "jan", fork)
     assert sorted(said(world, world.kept)) == [["first"], ["first", "second"]]
+
+
+def test_a_prompts_session_named_latest_is_a_name_like_any(world: World) -> None:
+    """Only the command line and a command's resuming mean the newest one by it."""
+    world.cross("aionrs", "aionrs", saying("first"))
+    ends = world.cross("levpro", "aionrs", saying("second", session="latest"))
+    assert ends.bridge.report.resumed == {}
+    assert said(world, world.kept) == [["first"], ["second"]]
+
+
+def test_a_session_is_not_free_before_its_agent_is_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who takes it up in between would find the agent's half in use."""
+    real = Peer.close
+    held: list[bool] = []
+
+    async def close(peer: Peer) -> None:
+        try:
+            SessionStore(world.kept).open(the_one(world)).close()
+        except SessionInUse:
+            held.append(True)
+        await real(peer)
+
+    monkeypatch.setattr(Peer, "close", close)
+    world.cross("aionrs", "aionrs", saying("first"))
+    assert held == [True]
+    SessionStore(world.kept).open(the_one(world)).close()
 
 
 def test_an_agent_that_has_lost_its_half_is_told(world: World) -> None:

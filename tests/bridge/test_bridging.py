@@ -10,6 +10,7 @@ import trio
 from crossing import Agents, Ends, Reply
 from test_bridge_matrix import cross
 
+from agentwire.bridge import agent
 from agentwire.commands import (
     AddMcpServer,
     AnswerHostTool,
@@ -106,6 +107,27 @@ def test_a_narrower_always_is_not_widened(tmp_path, monkeypatch):
     (runner,) = server.sessions
     assert not runner.session.approvals.always_categories
     assert ends.bridge.report.decided == {"allowed": 1}
+
+
+@pytest.mark.parametrize(("agent", "asked"), [("aionrs", 2), ("jan", 0)])
+def test_a_freed_category_frees_no_path_that_nobody_told(agent, asked, tmp_path, monkeypatch):
+    """The agent asks though its category is free: who knows whether the call leaves the workspace?"""
+
+    async def play(ends: Ends) -> None:
+        await ends.open()
+        await ends.send(Prompt("go"))
+        for number in range(1, asked + 1):
+            await ends.until(lambda: len(ends.events(ApprovalRequested)) == number)  # noqa: B023
+            question = ends.events(ApprovalRequested)[-1]
+            await ends.send(Approve(question.call_id, question.approval_id))
+        await ends.turns(1)
+        await ends.leave()
+
+    replies = [Reply("first", ["change"]), Reply("second", ["change"]), Reply("end")]
+    ends = cross("aionrs", agent, tmp_path, monkeypatch, play, replies, allow=("edit",))
+    assert len(told(ends, ApprovalRequested)) == asked
+    assert len(told(ends, CallFinished)) == 2
+    assert ends.bridge.report.decided == ({} if asked else {"allowed": 2})
 
 
 async def just_ask(ends: Ends, **prompt: Any) -> None:
@@ -382,6 +404,27 @@ def test_an_agent_that_falls_silent(tmp_path, monkeypatch):
 
     ends = misbehaves("aionrs", [BEGIN], tmp_path, monkeypatch, play, silence=0.1)
     assert [event.error.message for event in told(ends, TurnFinished)] == ["The agent said nothing for 0.1 seconds"]
+
+
+def test_a_refusal_that_comes_after_the_turn_is_told_to_nobody(tmp_path, monkeypatch):
+    """The agent heeds no stop, and takes back only later what it never began."""
+    monkeypatch.setattr(agent, "STOP_SECONDS", 0.05)
+
+    async def play(ends: Ends) -> None:
+        await ends.send(Prompt("go"))
+        await ends.until(lambda: ends.agents.started)
+        await trio.sleep(0.05)
+        await ends.send(Stop())
+        await ends.turns(1)
+        ends.agents.started[0].kill()
+        await ends.send(Prompt("again"))
+        await ends.turns(2)
+        await ends.leave()
+
+    ends = misbehaves("aionrs", [], tmp_path, monkeypatch, play)
+    assert [event.outcome for event in told(ends, TurnFinished)] == ["cancelled", "failed"]
+    assert len(told(ends, ErrorRaised)) == 1
+    assert ends.status == 0
 
 
 def test_an_agent_that_begins_anew_instead_of_ending(tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ import pytest
 from described_peer import Described, put, write
 from peer_runs import aionrs, ready, text_delta
 
+pytestmark = pytest.mark.slow
+
 CHECK = [sys.executable, "-m", "agentwire", "check"]
 PEER = [sys.executable, str(Path(__file__).with_name("peer_program.py"))]
 CHAT = [sys.executable, "-m", "agentwire", "chat", "--yes", "--prompt", "hi", "--codec"]

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from msgspec import structs
+from stand_ins import HELLO, StandIn, call, end, write
 
+import agentwire
 from agentwire import load_codec
 from agentwire.codec.contract import Driver, HostSide
-from agentwire.commands import Refusal
-from agentwire.host.driven import environment
+from agentwire.commands import Command, Ping, Refusal, Stop
+from agentwire.events import ApprovalRequested
+from agentwire.host.driven import Driven, environment
 from agentwire.host.plain import PlainDriver, driver_of
 from agentwire.host.process import AgentDied, AgentProcess, start_process
 from agentwire.registry import CODECS, names
@@ -142,3 +148,184 @@ async def test_a_child_that_it_leaves_behind_does_not_hide_its_death(tmp_path: P
             nursery.cancel_scope.cancel()
     assert process.orderly
     assert heard == [None]
+
+
+class Restarting(PlainDriver):
+    """Has its agent started again whenever that has ended; ``slow``: is not ready before it has said something."""
+
+    def __init__(self) -> None:
+        super().__init__(load_codec("pagent"))
+        self.over = self.said = False
+        self.slow = False
+
+    def begin(self, argv: Sequence[str]) -> list[str]:
+        self.said = False
+        return list(argv)
+
+    def ready(self) -> bool | Refusal:
+        return not self.over and (self.said or not self.slow)
+
+    def resumable(self) -> bool:
+        return self.over
+
+    def send(self, command: Command, out: bytearray) -> int | Refusal:
+        out += b"x\n"
+        return 1
+
+    def receive(self, line: Any) -> list[Any]:
+        self.said, self.over = True, False
+        return []
+
+    def close(self) -> list[Any]:
+        self.over = True
+        return []
+
+
+def driven(
+    program: str, nursery: trio.Nursery, tmp_path: Path, start: Any = start_process
+) -> tuple[Driven, Restarting]:
+    """An agent whose driver restarts it."""
+    side = Restarting()
+    codec = structs.replace(load_codec("pagent"), driver=lambda: side)
+    made = Driven(
+        codec, [sys.executable, "-c", program], nursery, lambda heard: None, start=start, cwd=tmp_path, env=None,
+        tap=None, recorder=None, ready_timeout=20,
+    )  # fmt: skip
+    return made, side
+
+
+async def becomes(condition: Callable[[], bool]) -> None:
+    """Wait for something; the clock may stand still."""
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_process_that_was_being_started_while_it_was_closed_is_ended(tmp_path: Path) -> None:
+    started: list[trio.Process] = []
+    going, go = trio.Event(), trio.Event()
+
+    async def start(argv: Any, **more: Any) -> trio.Process:
+        if started:
+            going.set()
+            await go.wait()
+        started.append(await start_process([sys.executable, "-c", "input()" if started else ""], **more))
+        return started[-1]
+
+    async def send(agent: Driven) -> None:
+        with pytest.raises(AgentDied):
+            await agent.send(Ping())
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            agent, _ = driven("", nursery, tmp_path, start)
+            await agent.start()
+            await agent.process.gone.wait()
+            nursery.start_soon(send, agent)
+            await going.wait()
+            await agent.close()
+            go.set()
+        assert [process.returncode for process in started] == [0, -signal.SIGTERM]
+        await send(agent)
+    assert len(started) == 2, "what is closed is not started again"
+
+
+HERE = "print('here', flush=True); input()"
+
+LIVES_ON = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("here", flush=True)
+os.close(1)
+time.sleep(60)
+"""
+
+
+async def test_one_that_lives_on_without_an_output_is_ended_before_another_is_started(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    running: list[bool] = []
+    processes: list[trio.Process] = []
+
+    async def start(argv: Any, **more: Any) -> trio.Process:
+        running.append(any(process.returncode is None for process in processes))
+        processes.append(await start_process([sys.executable, "-c", LIVES_ON if not processes else HERE], **more))
+        return processes[-1]
+
+    async with trio.open_nursery() as nursery:
+        agent, side = driven("", nursery, tmp_path, start)
+        await agent.start()
+        await becomes(lambda: side.over)
+        nursery.start_soon(agent.at_hand)
+        for _ in range(3):
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            mock_clock.jump(5.1)
+        await becomes(lambda: len(processes) == 2)
+        await agent.at_hand()
+        await agent.close()
+        nursery.cancel_scope.cancel()
+    assert running == [False, False]
+    assert processes[0].returncode == -signal.SIGKILL
+
+
+SLOW = """
+import pathlib, time
+if not pathlib.Path("again").exists():
+    pathlib.Path("again").touch()
+    raise SystemExit
+while not pathlib.Path("go").exists():
+    time.sleep(0.005)
+print("here", flush=True)
+input()
+"""
+
+
+async def test_a_stop_does_not_end_a_process_that_is_only_starting(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with trio.open_nursery() as nursery:
+        agent, side = driven(SLOW, nursery, tmp_path)
+        await agent.start()
+        before = agent.process
+        await before.gone.wait()
+        side.slow = True
+        nursery.start_soon(agent.at_hand)
+        await becomes(lambda: agent.process is not before)
+        await agent.send(Stop())
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        mock_clock.jump(6)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        (tmp_path / "go").touch()
+        await agent.at_hand()
+        assert agent.process.process.returncode is None
+        nursery.start_soon(agent.close)
+        await agent.process.gone.wait()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("wire", ["aionrs", "jan"])
+async def test_whoever_is_cancelled_in_a_turn_still_stops_it_well(wire: str, request: pytest.FixtureRequest) -> None:
+    """What is said meanwhile is heard, so that nothing has to be waited for in vain."""
+    agent: StandIn = request.getfixturevalue(wire)
+    agent.play([{"calls": [write() if wire == "aionrs" else call("write_file")]}, *HELLO])
+    with trio.CancelScope() as scope:
+        async with agent.connect() as peer:
+            async for event in peer.prompt("go"):
+                if isinstance(event, ApprovalRequested):
+                    began = time.monotonic()
+                    scope.cancel()
+    assert scope.cancelled_caught
+    assert time.monotonic() - began < 4
+    assert peer.process.orderly
+    cursor = peer.log.cursor(after=0)
+    assert end([record.event for record in cursor.take() if record.turn]).outcome == "cancelled"
+
+
+async def test_one_that_is_cancelled_from_the_beginning_is_never_started(aionrs: StandIn) -> None:
+    with trio.fail_after(10), trio.CancelScope() as scope:
+        scope.cancel()
+        async with agentwire.connect(aionrs.argv(), codec="aionrs", cwd=aionrs.workspace):
+            pytest.fail("it was started")
+    assert scope.cancelled_caught
+    assert not aionrs.diary("argv")

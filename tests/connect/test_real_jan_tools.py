@@ -104,6 +104,16 @@ async def test_what_a_tool_may_give_back(jan: StandIn, found: Any, content: Any,
     assert len(of(HostToolDetails, events)) == (details is not None)
 
 
+async def test_details_that_json_has_no_words_for_are_the_tool_s_fault_alone(jan: StandIn) -> None:
+    jan.play([{"say": "a", "calls": [call()]}, {"say": "b"}])
+    async with jan.connect() as peer:
+        session = await offering(peer, (ARM, lambda given: HostToolAnswer([Text("moved")], details=object())))
+        assert end(await turn(session)).outcome == "completed"
+    (answer,) = sent(jan, "tool/respond")
+    assert answer["isError"]
+    assert answer["content"].startswith("The tool's answer cannot be used: ")
+
+
 async def test_a_tool_that_fails_and_one_that_is_not_there(jan: StandIn) -> None:
     calls = [call(), call(call_id="c2", asks_for="leg")]
     jan.play([{"say": "a", "calls": calls}, {"say": "b"}])

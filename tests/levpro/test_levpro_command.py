@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from levprocore import Launcher, Line
 
+pytestmark = pytest.mark.slow
+
 MODULE = "agentwire_levpro.command"
 SERVE = [MODULE, "serve-stdio"]
 LLAMA = Path(__file__).parents[1] / "llama"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwire.provider import errors
+from agentwire.provider import ProviderSettings, errors
 from agentwire.provider.address import secrets_in
+from agentwire.provider.http import HttpClient
 from agentwire.provider.masking import masked
 
 KEY = "k/e+y=\"of'ours\\and-more"
@@ -48,7 +49,24 @@ def test_messages_made_of_it_are_the_same(said):
     assert refused[0] == refused[1]
 
 
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [
+        ("Bearer abcd-efgh", "abcd-efgh"),
+        ("Basic dXM6cGFzcw==", "dXM6cGFzcw=="),
+        ("sid=0123456789; theme=dark", "0123456789"),
+        ("a-plain-key", "a-plain-key"),
+    ],
+)  # fmt: skip
+def test_what_a_service_may_quote_of_a_header_is_a_secret_too(secret, said):
+    secrets = HttpClient("https://host/v1", ProviderSettings(), secrets=[secret]).secrets
+    assert secret in secrets
+    assert masked([f"no {said}, dark Bearer".encode()], secrets) == [b"no ***, dark Bearer"]
+    assert errors.redact(f"no {said}, dark Bearer", secrets) == "no ***, dark Bearer"
+
+
 def test_a_longer_key_goes_before_one_that_it_holds():
+    assert errors.redact("a secret-and-more", ["secret", "secret-and-more"]) == "a ***"
     assert masked([b"a secret-and-more"], ["secret", "secret-and-more"]) == [b"a ***"]
     assert masked([b"tiny key abc"], ["abc"]) == [b"tiny key abc"], "a placeholder is no key"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwire.recording import Entry, Recorder, RecordingError, open_recording
+from agentwire.recording import Entry, Recorder, RecordingError, entries_of, open_recording
 
 PAGENT = Path(__file__).parents[1] / "pagent" / "recordings"
 
@@ -116,3 +116,22 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(caplog):
     recorder.agent(b"y\n")
     recorder.close()
     assert caplog.text.count("ends here") == 1
+
+
+@pytest.mark.parametrize("line", [b'{"at":"soon","who', b'{"at":1.5,"who":"agent","text":"\xff', b"[" * 100_000])
+def test_a_line_that_is_wrong_and_torn_is_left_out(line):
+    rest = b'{"at":3,"who":"agent","text":"a\\n"}\n'
+    assert [found.data for found in entries_of([line, b"\n", rest])] == [b"a\n"]
+
+
+def test_a_command_line_is_kept_without_its_secrets(tmp_path):
+    argv = [
+        "agent", "--api-key", "k-1", "--token=k-2", "-o", "api_key=k-3", "--max-tokens", "5", "--header",
+        "Authorization: Bearer k-4", "--base-url", "https://me:k-5@host/v1", "API_KEY=k-6", "--password",
+    ]  # fmt: skip
+    Recorder(tmp_path / "r", "aionrs", role="tap", about={"argv": argv}).close()
+    kept = open_recording(tmp_path / "r").header.about["argv"]
+    assert kept == [
+        "agent", "--api-key", "***", "--token=***", "-o", "api_key=***", "--max-tokens", "5", "--header",
+        "Authorization:***", "--base-url", "https://***@host/v1", "API_KEY=***", "--password",
+    ]  # fmt: skip

@@ -93,6 +93,24 @@ def test_with_a_field_all_that_was_said_is_gone(tmp_path_factory, at):
     assert asides(path.with_suffix(".out"), "model")[0]["completion"]["items"] == [{"thinking": "x"}]
 
 
+@pytest.mark.parametrize("media", ["text/event-stream", "application/json"])
+@pytest.mark.parametrize("head", ["data: ", ""])
+def test_a_body_that_ends_within_a_character(media, head, tmp_path):
+    data = (f'{head}{{"text":"geheim \u00e9\u79d8\u5bc6 {SECRET} \u79d8').encode()[:-1]
+    path = recorded(tmp_path / "r", [data[:9], data[9:-5], data[-5:]], media)
+    assert b"".join(redacted(path)) == data.replace(SECRET.encode(), b"x" * len(SECRET))
+    found = b"".join(redacted(path, "text")).decode()
+    assert len(found.encode()) == len(data)
+    assert not set("geheim\u00e9\u79d8\u5bc6") & set(found[len(head) :])
+
+
+def test_a_secret_is_looked_for_in_every_line(tmp_path):
+    data = f"id: {SECRET}\nevent: delta\ndata: [DONE]\n\n".encode()
+    path = recorded(tmp_path / "r", [data])
+    for fields in ((), ("text",)):
+        assert redacted(path, *fields) == [data.replace(SECRET.encode(), b"x" * len(SECRET))]
+
+
 def frame(payload: bytes) -> bytes:
     """A frame of an AWS event stream, with one header."""
     head = b"\x0b:event-type\x07\x00\x05chunk"
@@ -124,6 +142,17 @@ def test_frames_are_looked_into(tmp_path, fields):
     assert told["delta"]["text"] == f"{'xxxxx' if fields else 'Here:'} {'x' * len(SECRET)}"
     assert SECRET not in second["message"]
     assert b"text_delta" not in redacted(path, "text")[3]
+
+
+@pytest.mark.parametrize("message", [f"011... {SECRET}", f"006{'.' * 12} {SECRET}"])
+def test_a_checksum_that_is_no_text_any_more(message, tmp_path):
+    """A piece that was text is kept as bytes where the frame's new checksum is none."""
+    data = frame(json.dumps({"message": message}).encode())
+    path = recorded(tmp_path / "r", [data], "application/vnd.amazon.eventstream")
+    assert '"body":[[0,"",' not in path.read_text(), "by chance it is text"
+    (tmp_path / "out").write_bytes(b"".join(redact(open_recording(path), Redaction())))
+    (piece,) = body(tmp_path / "out")
+    assert piece == frame(json.dumps({"message": message.replace(SECRET, "x" * len(SECRET))}).encode())
 
 
 def test_what_cannot_be_looked_into_is_taken_out_with_any_field(tmp_path):

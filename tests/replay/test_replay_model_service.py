@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -14,14 +15,20 @@ from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 from byte_service import Answer, byte_service
 from replaying import asides, kept, verified
 from support.model_service import ModelService
 from support.replies import Cut, Gate, Refused, Reply, Text, Thinking, Tokens, ToolCall, raw
 
 from agentwire import connect
-from agentwire.events import AnyEvent, ErrorRaised, ReasoningDelta, RetryScheduled, TextDelta, TurnFinished
-from agentwire.recording import open_recording
+from agentwire.events import AnyEvent, ErrorRaised, Image, ReasoningDelta, RetryScheduled, TextDelta, TurnFinished
+from agentwire.events import Text as Prose
+from agentwire.messages import Message, ToolMessage, UserMessage
+from agentwire.provider import ModelRequest, ProviderError, conversation
+from agentwire.recording import HttpReply, open_recording
+from agentwire.replay.rereading import Failure, Reread, Rereading
+from agentwire.replay.rereading import Reply as Recorded
 
 pytestmark = pytest.mark.slow
 
@@ -372,6 +379,39 @@ async def test_a_provider_that_is_not_here_is_named(talk):
     shown = await verified(talk, "cannot")
     assert "replies were read by the provider 'un" in shown
     assert "\n" not in shown
+
+
+async def test_no_file_is_read_because_a_recording_names_it(talk, tmp_path):
+    (tmp_path / "private").write_text('{"text": "private"}\n')
+    lines = talk.read_text()
+    named = json.dumps(str(tmp_path / "private"))
+    now = f'"reader":{{"provider":"script","options":{{"script":{named}}}'
+    talk.write_text(re.sub(r'"reader":\{"provider":"\w+","options":\{[^{}]*\}', lambda _: now, lines))
+    assert now in talk.read_text()
+    assert await verified(talk, "cannot") == (
+        "replies were read with an option 'script' that is no switch, number or choice"
+    )
+
+
+async def test_images_that_a_recording_only_names_are_not_read(monkeypatch):
+    monkeypatch.setattr(conversation, "_read", lambda path: pytest.fail(f"{path} was read"))
+    http = HttpReply("s", "POST", "/", {"provider": "openai"}, status=401, whole=True)
+    reply = Recorded(1, 0, provider="openai", http=[http], error=Failure("API error 401 from s.", "auth", status=401))
+    found: list[Reread] = []
+
+    async def at_once(at: int) -> None:
+        await trio.lowlevel.checkpoint()
+
+    messages: list[Message] = [
+        UserMessage([Prose("Look"), Image("image/png", path="/dev/zero")]),
+        ToolMessage("c", "ViewImage", "ok", images=[Image("image/png", path="/dev/zero")]),
+    ]
+    again = Rereading(reply, at_once, found.append)
+    reading = reply.reading
+    assert reading is not None
+    with pytest.raises(ProviderError, match="401"):
+        await again.complete(reading, ModelRequest("m", messages), lambda event: None)
+    assert found == []
 
 
 async def test_an_entry_that_makes_no_sense_is_named(talk):

@@ -14,6 +14,7 @@ from replaying import verified as verified_again
 from agentwire import connect
 from agentwire.commands import AddMcpServer
 from agentwire.events import CallRunning, RetryScheduled, TextDelta, TurnFinished
+from agentwire.recording import Recorder
 from agentwire.recording.entries import Entry
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,33 @@ async def test_edits_and_reads_are_asked_about_as_they_were(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "one\n2\n"
     (tmp_path / "a.txt").unlink()
     verified(path)
+
+
+async def test_what_happens_in_one_instant_may_come_in_another_order(tmp_path):
+    """Calls side by side end when they end; a moment later, or within one call, an order is an order."""
+    path = tmp_path / "r"
+    calls = [{"id": name, "name": "Read", "arguments": {"file_path": name}} for name in ("one", "two")]
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    play = [{"tool_calls": calls}, {"text": "Done."}, {"text": "More."}]
+    await talk(serve(tmp_path, "aionrs", play, "--auto-approve", "--record", str(path)), "aionrs", tmp_path / "host")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    first, second = (at for at, row in enumerate(rows) if '"tool_result"' in row.get("text", ""))
+
+    def written(apart: int) -> None:
+        swapped = [*rows]
+        swapped[first] = {**rows[first], "text": rows[second]["text"], "at": rows[second]["at"] - apart}
+        swapped[second] = {**rows[second], "text": rows[first]["text"]}
+        path.write_text("".join(json.dumps(row) + "\n" for row in swapped))
+
+    verified(path)
+    written(0)
+    verified(path)
+    written(60_000)
+    done = replay("--verify", path)
+    assert done.returncode == 1
+    assert f"line {first + 1}".encode() in done.stdout
+    assert b"output" in done.stdout
 
 
 async def test_stops_failures_and_retries_happen_again(tmp_path):
@@ -153,6 +181,34 @@ def test_what_does_not_hold_what_it_takes(tmp_path):
     done = replay("--verify", RECORDINGS / "single_turn.jsonl")
     assert done.returncode == 1
     assert b"codec" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setup", "why"),
+    [
+        ("text", "line 2 of the recording makes no sense: "),
+        ({"options": [1]}, "line 2 of the recording makes no sense: "),
+        ({"workspace": 5}, "line 2 of the recording makes no sense: "),
+        ({"options": {"codec_options": {"unheard": 1}}}, "the recorded set-up cannot be read: "),
+        ({"options": {"codec_options": 1}}, "the recorded set-up cannot be read: "),
+    ],
+)  # fmt: skip
+async def test_a_set_up_that_makes_no_sense(setup, why, tmp_path):
+    with Recorder(tmp_path / "r", "aionrs") as recorder:
+        recorder.aside("note", {"setup": setup})
+        recorder.aside("note", {"journal": "../..", "lines": ["x"]})
+        recorder.host(b"x\n")
+    assert (await verified_again(tmp_path / "r", "cannot")).startswith(why)
+
+
+@pytest.mark.parametrize("session", ["..", "", 5])
+async def test_a_journal_of_no_session(session, tmp_path):
+    with Recorder(tmp_path / "r", "aionrs") as recorder:
+        recorder.aside("note", {"setup": {"workspace": "/w"}})
+        recorder.aside("note", {"journal": session, "lines": ["x"]})
+        recorder.host(b"x\n")
+    shown = await verified_again(tmp_path / "r", "cannot")
+    assert "\n" not in shown
 
 
 async def test_a_recording_of_another_role_says_so(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwire.codec.contract import Directive, Request
-from agentwire.commands import NOW, Done, Outcome, Ping, Refusal
+from agentwire.commands import LAST, NOW, Done, Outcome, Ping, Refusal
 from agentwire.events import Notice, TextDelta
 from agentwire.log.history import History
 from agentwire.log.log import SessionLog
@@ -202,5 +202,34 @@ def test_parking_is_refused_while_there_is_something_to_write():
     assert not outbox.park(lambda: None)
     outbox.fill()
     assert not outbox.park(lambda: None)
+    outbox.out.clear()
+    assert outbox.park(lambda: None)
+
+
+def test_a_last_outcome_waits_for_what_is_held_back_without_a_busy_loop():
+    session, outbox, side = made()
+    side.hold_at = 1
+    session.append(Notice("n"))
+    session.append(Notice("n"))
+    outbox.put(asked("bye"), Outcome(Done(), LAST), "s")
+    outbox.fill()
+    outbox.out.clear()
+    assert outbox.park(lambda: None)
+    outbox.follows["s"].hold_ms = None
+    assert not outbox.park(lambda: None)
+    outbox.fill()
+    assert outbox.out == b"2 n\n<bye>\n"
+
+
+def test_a_session_whose_log_is_closed_is_followed_to_its_end():
+    session, outbox, _ = made()
+    outbox.fill()
+    assert outbox.park(lambda: None)
+    session.append(Notice("n"))
+    session.log.close()
+    assert not outbox.park(lambda: None)
+    outbox.fill()
+    assert outbox.out == b"1 n\n"
+    assert not outbox.follows
     outbox.out.clear()
     assert outbox.park(lambda: None)

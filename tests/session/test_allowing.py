@@ -26,6 +26,7 @@ STATUS = allow_list(frozenset({"ExecCommand(git status)"}))
 FREE = (
     "git status", "git status --short", "git status -- a/b.py c:d", "git status -z --porcelain=v2", 'git status "a b"',
     "git status 'a b' --x='y'", "git status ",
+    "git status a@b HEAD@1",
 )  # fmt: skip
 
 ASKED = (
@@ -38,7 +39,7 @@ ASKED = (
     "git status a?b", "git status [a]", "git status {a,b}", "git status ~root", "git status !!", "git status !touch",
     "git status # x", "git status \\\ntouch pwned", "git status \\", "git status\0touch pwned", "git status\x0btouch",
     "git status\u2028touch pwned", "git status\u00a0x", "git status \u200b", "git status %PATH%", "git status ^& x",
-    "git status =touch",
+    "git status =touch", "git status ''=touch", 'git status a ""=touch', "git status @args", "git status ''@env:PATH",
     "git status (touch pwned)", "(git status)", "FOO=1 git status", "env git status", "sudo git status", "./git status",
     "git -c alias.status=!sh status", "'git status'", '"git" status', "git 'status'", "git\tstatus", "x git status",
     "git status \ud83d",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from wires import RECORDINGS, STREAMS, WIRES, entries, logs_of, rendered, split
 
 from agentwire import events as bus
 from agentwire.cli import agentwire
+from agentwire.cli.closed_output import until_closed
 from agentwire.codec import Record
 from agentwire.recording import RecordingError, open_recording
 from agentwire.transcode import LogWriter, Unrecognised, broken_laws, read_log, recognise, transcode
@@ -201,6 +203,54 @@ def test_whoever_reads_may_have_seen_enough(words: list[str], tmp_path: Path) ->
     assert (process.returncode, said) == (0, b"")
 
 
+CLOSED = """
+import sys
+from agentwire.cli.closed_output import until_closed
+sys.stdin.readline()  # by then nobody reads
+sys.exit(until_closed(lambda: print("x" * int(sys.argv[1])) or 3))
+"""
+
+
+@pytest.mark.parametrize(("size", "status"), [(1, 3), (1_000_000, 0)])
+def test_what_a_command_came_to_is_its_status_whoever_reads(size: int, status: int) -> None:
+    """Only a command that was cut off has nothing to say."""
+    words = [sys.executable, "-c", CLOSED, str(size)]
+    pipe, env = subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=env) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, said = process.communicate(b"\n")
+    assert (process.returncode, said) == (status, b"")
+
+
+@pytest.mark.parametrize("option", ["--output", "--report"])
+def test_a_file_that_cannot_be_written_is_named(option: str, tmp_path: Path) -> None:
+    path = tmp_path / "none" / "file"
+    error = run(RECORDINGS / "tool_two_turns.jsonl", "--to", "levpro", option, path).exception
+    assert isinstance(error, click.ClickException)
+    assert error.message == f"{path} cannot be written: No such file or directory"
+
+
+def test_another_pipe_that_breaks_is_an_error() -> None:
+    def run() -> int:
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            return os.write(writing, b"x")
+        finally:
+            os.close(writing)
+
+    with pytest.raises(RuntimeError, match="not standard output"):
+        until_closed(run)
+
+
+def test_a_command_may_be_started_without_standard_output() -> None:
+    words = ["sh", "-c", 'exec "$0" -m agentwire codecs >&-', sys.executable]
+    done = subprocess.run(words, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def long_recording(path: Path, turns: int) -> None:
     """An aionrs agent and its host: so many turns of twelve events or more, each with a call."""
     one = path.with_suffix(".one")
@@ -224,6 +274,7 @@ def long_recording(path: Path, turns: int) -> None:
 PEAK = """
 import resource, sys
 from agentwire.cli import agentwire
+from agentwire.cli.closed_output import until_closed
 agentwire.main(sys.argv[1:], standalone_mode=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 """
