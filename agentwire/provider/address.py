@@ -68,7 +68,8 @@ def secrets_in(url: str) -> tuple[str, ...]:
     stands in its query under a name that tells of a secret."""
     parts = urlsplit(url)
     user = parts.netloc.rpartition("@")[0]
-    found = [user, user.partition(":")[2], base64.b64encode(unquote(user).encode()).decode()] if user else []
+    name, _, password = user.partition(":")
+    found = [user, password or name, base64.b64encode(unquote(user).encode()).decode()] if user else []
     for pair in parts.query.split("&"):
         name, _, value = pair.partition("=")
         if _TELL_TALE.search(unquote(name)):

@@ -139,6 +139,8 @@ async def _loaded(part: Part) -> Part:
 
 
 def _read(path: Path) -> bytes:
+    if not path.is_file():  # a device may have no end
+        raise ValueError("it is no file")
     size = path.stat().st_size
     if size > MAX_IMAGE:
         raise ValueError(f"{size} bytes are too many")

@@ -499,3 +499,9 @@ async def test_an_image_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Mo
     assert isinstance(message, UserMessage)
     assert isinstance(note := message.parts[0], Text)
     assert "4 bytes are too many" in note.text
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "."])
+async def test_an_image_that_is_no_file_is_not_read(path: str) -> None:
+    (message,) = await load_images([UserMessage([Image("image/png", path=path)])])
+    assert message.parts == [Text(f"[image {path} could not be read: it is no file]")]

@@ -78,6 +78,7 @@ def test_a_longer_key_goes_before_one_that_it_holds():
         ("https://host/v1?api-version=2024-02-01", set()),
         ("https://host/v1?api-version=1&key=a%2Fb&X=1", {"a%2Fb", "a/b"}),
         ("https://a-token@host/", {"a-token", "YS10b2tlbg=="}),
+        ("https://a-token:@host/", {"a-token:", "a-token", "YS10b2tlbjo="}),
         ("https://us:pass%21@host/", {"us:pass%21", "us:pass!", "pass%21", "pass!", "dXM6cGFzcyE="}),
         ("https://host/?sig=1+2", {"1+2", "1 2"}),
     ],
