@@ -25,6 +25,8 @@ from support.original_sessions import (
 from support.patterns import said
 from support.replies import JsonObject, Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 TALK = (user("Remember 42."), assistant("Noted."))
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

@@ -262,8 +262,8 @@ class Aionrs:
             if reason is not None:
                 self.emit("tool_cancelled", **place, reason=reason)
                 return
+        self.eating = call.get("eats", 0)  # from here on, for what answers the next line is no longer ours
         self.emit("tool_running", **place, tool_name=name)
-        self.eating = call.get("eats", 0)
         self.heed(call.get("seconds", 0))
         while self.eating:
             time.sleep(0.005)

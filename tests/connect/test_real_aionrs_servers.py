@@ -13,6 +13,8 @@ from agentwire.events import (
 )
 from agentwire.host.refused import Refused
 
+pytestmark = pytest.mark.slow
+
 # --- 4 and 5: servers ----------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,8 @@ from support.model_service import ModelService, wait_for
 from support.patterns import find, kinds, said
 from support.replies import Gate, JsonObject, Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 
 @case("S-c01")
 async def test_stop_while_an_approval_is_pending(case: JsonObject, launch: Launcher, model: ModelService) -> None:

@@ -16,6 +16,8 @@ from support.model_service import ModelService
 from support.patterns import find, kinds, said
 from support.replies import JsonObject, Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 
 def rejection(name: str) -> JsonObject:
     """What the host is told after the first message (protocol section 2.9), to the byte."""

@@ -11,6 +11,8 @@ from support.model_service import ModelService
 from support.patterns import said
 from support.replies import Gate, Reply, Thinking, ToolCall
 
+pytestmark = pytest.mark.slow
+
 
 async def refused(launch: Launcher, *arguments: str, message: str, status: int = 1) -> None:
     """Start a server that cannot start: one fatal error on stdout, the same words on stderr, and the status."""

@@ -16,6 +16,8 @@ from mcp_testing import Raw, alive, until_true
 from agentwire.mcp.errors import McpCallError
 from agentwire.mcp.manager import McpManager
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_server_gets_no_keys_but_what_is_meant_for_it(raw: Raw) -> None:
     environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "OPENAI_API_KEY": "secret", "ANTHROPIC_API_KEY": "secret"}
