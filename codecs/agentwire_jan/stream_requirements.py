@@ -219,9 +219,8 @@ _AGENTS: Final = (
         "4.2",
         "a second answer is an input_error",
         *ASKED,
-        Say({"type": "permission", "request_id": Given("request"), "decision": "deny"}),
-        Say({"type": "permission", "request_id": Given("request"), "decision": "allow_once"}),
-        hears("input_error", "result", message=Has("pending"), line=Has("allow_once")),
+        Say({"type": "permission", "request_id": Given("request"), "decision": "deny"}, times=2),
+        hears("input_error", "result", message=Has("pending"), line=Has("deny")),
     ),
     agent(
         "always",

@@ -133,12 +133,20 @@ def name(case: tuple[str, Requirement]) -> str:
     return f"{case[0]}-{case[1].id}"
 
 
-@pytest.mark.parametrize("case", AGENTS, ids=name)
+def in_portions(cases):
+    """Every third case runs with the slow tests, all of them with ``-m slow``: each starts processes."""
+    return [
+        pytest.param(case, id=name(case), marks=[] if at % 3 == 0 else [pytest.mark.exhaustive])
+        for at, case in enumerate(cases)
+    ]
+
+
+@pytest.mark.parametrize("case", in_portions(AGENTS))
 async def test_an_agent_can_meet_and_break_it(case, tmp_path):
     await meets_and_breaks(*case, run_agent, tmp_path)
 
 
-@pytest.mark.parametrize("case", HOSTS, ids=name)
+@pytest.mark.parametrize("case", in_portions(HOSTS))
 async def test_a_host_can_meet_and_break_it(case, tmp_path):
     await meets_and_breaks(*case, run_host, tmp_path)
 
