@@ -30,9 +30,8 @@ from agentwire.codec.kit import (
     Transcript,
     Unseen,
     Who,
-    filled,
-    matches,
 )
+from agentwire.codec.patterns import filled, matches
 
 PADDING: Final = "agentwire_padding"
 """Key of no meaning that makes a line long."""

@@ -19,7 +19,14 @@ from agentwire.check.acting import Actor, Pipes
 from agentwire.check.findings import Finding, Rules, judge, unplayed
 from agentwire.check.provided import provide, with_files
 from agentwire.children import watchdog
-from agentwire.codec.kit import COUNT, Play, Requirement, Say, Transcript, filled
+from agentwire.codec.kit import (
+    COUNT,
+    Play,
+    Requirement,
+    Say,
+    Transcript,
+)
+from agentwire.codec.patterns import filled
 from agentwire.host.groups import one_error
 from agentwire.host.process import start_process
 

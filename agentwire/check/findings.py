@@ -7,7 +7,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from agentwire.codec.kit import Again, Play, Requirement, Transcript, Unseen
+from agentwire.codec.kit import (
+    Again,
+    Play,
+    Requirement,
+    Transcript,
+    Unseen,
+)
 
 Verdict = Literal["passed", "failed", "unseen"]
 """``unseen``: the program gave no occasion to see it, such as a model that calls no tool."""

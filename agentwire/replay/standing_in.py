@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from agentwire.codec.contract import Codec
+from agentwire.codec.everything import Everything
 from agentwire.codec.framing import Framer, LineFault
 from agentwire.commands import Done, Outcome, Ping, Refusal, Shutdown
 from agentwire.recording import Entry, Recording
@@ -160,7 +161,7 @@ class StandIn:
     async def _answer(self, line: bytes | LineFault) -> None:
         """Do not leave a host without an answer that waits for one."""
         side = self._codec.agent()
-        request = side.receive(line, _Anything())
+        request = side.receive(line, Everything())
         if request is None:
             return
         out = bytearray()
@@ -194,25 +195,6 @@ class StandIn:
                     sent += self._transport.send_now(view[sent:])
         except OSError:
             raise HostGone from None
-
-
-class _Anything:
-    """What an agent side may look at, where the recording is all there is: everything that is named is there."""
-
-    def has_session(self, session: str) -> bool:
-        return True
-
-    def turn_active(self, session: str = "") -> bool:
-        return False
-
-    def pending(self, request: str, session: str = "") -> bool:
-        return True
-
-    def active_session(self) -> str:
-        return ""
-
-    def is_directory(self, path: str) -> bool:
-        return True
 
 
 def _quote(line: bytes) -> str:

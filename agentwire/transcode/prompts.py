@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentwire import events as bus
 from agentwire.codec.contract import Codec
+from agentwire.codec.everything import Everything
 from agentwire.commands import Command, Prompt, Refusal
 
 UNRECORDED: Final = "(not recorded)"
@@ -102,27 +103,8 @@ def _carried(command: Prompt, codec: Codec) -> bool:
     if isinstance(codec.host().send(replace(command, session=command.session or "s"), said), Refusal):
         return False
     agent = codec.agent()
-    requests = [agent.receive(line, _Anything()) for line in bytes(said).split(b"\n")[:-1]]
+    requests = [agent.receive(line, Everything()) for line in bytes(said).split(b"\n")[:-1]]
     return bool(requests) and requests[-1] is not None and requests[-1].refusal is None
-
-
-class _Anything:
-    """What an agent side may look at: everything is there, and at rest."""
-
-    def has_session(self, session: str) -> bool:
-        return True
-
-    def turn_active(self, session: str = "") -> bool:
-        return False
-
-    def pending(self, request: str, session: str = "") -> bool:
-        return True
-
-    def active_session(self) -> str:
-        return ""
-
-    def is_directory(self, path: str) -> bool:
-        return True
 
 
 def _text(command: Prompt) -> str:

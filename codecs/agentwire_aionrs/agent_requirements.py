@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentwire.codec.kit import (
-    ANY,
     COUNT,
     DIRECTORY,
     HELLO,
     AgentBasics,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Has,
-    Joined,
     Line,
-    OneOf,
     Say,
     Terminate,
     Transcript,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Has,
+    Joined,
+    OneOf,
 )
 from agentwire_aionrs.requirement_parts import (
     GREET,

@@ -11,13 +11,10 @@ from agentwire.codec.kit import (
     RUN_TWO,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Given,
-    Joined,
-    OneOf,
     Say,
 )
+from agentwire.codec.patterns import Bind, Given, Joined, OneOf
 from agentwire_aionrs.requirement_parts import (
     APPROVE,
     CALL,

@@ -8,13 +8,10 @@ from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
     Await,
     AwaitEnd,
-    Bind,
     Check,
-    Given,
     HangUp,
     HostBasics,
     Line,
-    OneOf,
     Play,
     Questions,
     Reply,
@@ -24,6 +21,7 @@ from agentwire.codec.kit import (
     Step,
     Transcript,
 )
+from agentwire.codec.patterns import Bind, Given, OneOf
 
 _MODES: Final = ("default", "auto_edit", "yolo")
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwire.codec.kit import HELLO, PYTHON, TOOL, TOOL_SERVER, USE, Await, Bind, Has, Holds, Say
+from agentwire.codec.kit import (
+    HELLO,
+    PYTHON,
+    TOOL,
+    TOOL_SERVER,
+    USE,
+    Await,
+    Say,
+)
+from agentwire.codec.patterns import Bind, Has, Holds
 from agentwire_aionrs.requirement_parts import APPROVE, CALL, PING, agent, asked, ended, pong, set_mode, turn
 
 

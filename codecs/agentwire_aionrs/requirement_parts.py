@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
-    ANY,
     RUN,
     Await,
-    Bind,
-    Check,
-    Given,
-    Joined,
-    OneOf,
-    Play,
-    Requirement,
     Say,
     Step,
+    requirement,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Given,
+    OneOf,
 )
 
 MODES: Final = ("default", "auto_edit", "yolo")
@@ -104,18 +103,8 @@ def set_mode(mode: str) -> tuple[Step, ...]:
     return (Say({"type": "set_mode", "mode": mode}), Await(changed, f"config_changed that tells the mode {mode}"))
 
 
-def agent(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    greet: tuple[Step, ...] = GREET,
-    arguments: tuple[str | Given | Joined, ...] = (),
-    check: Check | None = None,
-    level: Severity = "must",
-) -> Requirement:
-    """A requirement with a play of its own, which begins once the agent is ready."""
-    return Requirement(name, "agent", section, text, Play(name, (*greet, *steps), arguments=arguments), check, level)
+agent = partial(requirement, "agent", greet=GREET)
+"""A requirement with a play of its own, which begins once the agent is ready."""
 
 
 def of(msg_id: str = "m") -> dict[str, Any]:

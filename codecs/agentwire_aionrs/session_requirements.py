@@ -9,17 +9,19 @@ from agentwire.codec.kit import (
     HELLO,
     RUN,
     UNIQUE,
-    Absent,
     Again,
     Await,
     AwaitEnd,
+    Say,
+    Step,
+    Transcript,
+)
+from agentwire.codec.patterns import (
+    Absent,
     Bind,
     Given,
     Has,
     Joined,
-    Say,
-    Step,
-    Transcript,
 )
 from agentwire_aionrs.requirement_parts import (
     CAPABILITIES,

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentwire.codec.kit import (
-    ANY,
     COUNT,
     HELLO,
     STEER,
     AgentBasics,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Has,
-    Holds,
     Line,
     Say,
 )
+from agentwire.codec.patterns import ANY, Bind, Has, Holds
 from agentwire_jan.requirement_parts import (
     ALIVE,
     ASKED,

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
-    ANY,
     Await,
     AwaitEnd,
-    Bind,
-    Check,
-    Given,
     HostBasics,
     Line,
-    OneOf,
     Play,
     Reply,
     Requirement,
     Say,
     Step,
     Transcript,
+    requirement,
 )
+from agentwire.codec.patterns import ANY, Bind, Given, OneOf
 
 _NAME: Final = "check-session"
 _TURN: Final = {"sessionId": Given("session"), "turnId": "check-turn"}
@@ -159,17 +156,8 @@ BASICS: Final = HostBasics(
 )
 
 
-def host(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    check: Check | None = None,
-    level: Severity = "must",
-    replies: tuple[Reply, ...] = _REPLIES,
-) -> Requirement:
-    """A requirement with a play of its own."""
-    return Requirement(name, "host", section, text, Play(name, steps, replies), check, level)
+host = partial(requirement, "host", replies=_REPLIES)
+"""A requirement with a play of its own."""
 
 
 def _handshake_first(transcript: Transcript) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwire.codec.kit import DIRECTORY, TOOL, USE, Await, AwaitEnd, Bind, EndInput, Given, Has, OneOf, Say, Step
+from agentwire.codec.kit import (
+    DIRECTORY,
+    TOOL,
+    USE,
+    Await,
+    AwaitEnd,
+    EndInput,
+    Say,
+    Step,
+)
+from agentwire.codec.patterns import Bind, Given, Has, OneOf
 from agentwire_jan.requirement_parts import (
     NOT_PENDING,
     PROBE,

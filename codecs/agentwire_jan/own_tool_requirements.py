@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwire.codec.kit import Await, AwaitEnd, Bind, Given, Holds, Joined, OneOf, Say, Step
+from agentwire.codec.kit import Await, AwaitEnd, Say, Step
+from agentwire.codec.patterns import (
+    Bind,
+    Given,
+    Holds,
+    Joined,
+    OneOf,
+)
 from agentwire_jan.host_requirements import CHILD, END, PROMPTED, event, host
 
 _OFFERED: Final[tuple[Step, ...]] = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwire.codec.kit import ANY, RUN_AGAIN, Await, Bind, Given, Transcript
+from agentwire.codec.kit import RUN_AGAIN, Await, Transcript
+from agentwire.codec.patterns import ANY, Bind, Given
 from agentwire_jan.requirement_parts import (
     ASKED,
     NOT_PENDING,

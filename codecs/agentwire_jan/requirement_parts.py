@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
-    ANY,
     DIRECTORY,
     RUN,
     TOOL,
-    Absent,
     Await,
-    Bind,
-    Check,
-    Given,
-    OneOf,
-    Play,
-    Requirement,
     Say,
     Step,
+    requirement,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Absent,
+    Bind,
+    Given,
+    OneOf,
 )
 
 SESSION: Final = {"sessionId": Given("session")}
@@ -157,14 +157,5 @@ NOT_PENDING: Final = {"kind": "not_pending"}
 PROBE: Final = {"name": TOOL, "description": "Repeats a text.", "capability": "read"}
 
 
-def agent(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    greet: tuple[Step, ...] = GREET,
-    level: Severity = "must",
-    check: Check | None = None,
-) -> Requirement:
-    """A requirement with a play of its own, which begins with an open session."""
-    return Requirement(name, "agent", section, text, Play(name, (*greet, *steps)), check, level)
+agent = partial(requirement, "agent", greet=GREET)
+"""A requirement with a play of its own, which begins with an open session."""

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwire.codec.kit import ANY, COUNT, DIRECTORY, HELLO, TOOL, Await, Bind, Given, Has, Holds, Step, Transcript
+from agentwire.codec.kit import (
+    COUNT,
+    DIRECTORY,
+    HELLO,
+    TOOL,
+    Await,
+    Step,
+    Transcript,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Given,
+    Has,
+    Holds,
+)
 from agentwire_jan.requirement_parts import (
     PROBE,
     SESSION,

@@ -5,26 +5,23 @@ A host gives its task to the agent's command line, or writes it as the first lin
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
-    ANY,
     Await,
     AwaitEnd,
-    Check,
     HangUp,
     HostBasics,
     Line,
-    OneOf,
-    Play,
-    Requirement,
     Say,
     Step,
     Transcript,
     Unseen,
+    requirement,
 )
+from agentwire.codec.patterns import ANY, OneOf
 
 _INIT: Final[dict[str, Any]] = {
     "type": "init",
@@ -125,10 +122,7 @@ BASICS: Final = HostBasics(
 )
 
 
-def _host(
-    name: str, section: str, text: str, *steps: Step, check: Check | None = None, level: Severity = "must"
-) -> Requirement:
-    return Requirement(name, "host", section, text, Play(name, steps), check, level)
+_host = partial(requirement, "host")
 
 
 def _command_line(transcript: Transcript) -> str | Unseen:

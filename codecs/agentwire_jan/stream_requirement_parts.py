@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
-from agentwire.codec.kit import ANY, RUN, Await, Bind, Check, Given, Joined, OneOf, Play, Requirement, Say, Step
+from agentwire.codec.kit import (
+    RUN,
+    Await,
+    Say,
+    Step,
+    requirement,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Given,
+    OneOf,
+)
 
 GREET: Final[tuple[Step, ...]] = (Await({"type": "init"}, "init"),)
 
@@ -71,15 +83,5 @@ def decide(decision: str) -> tuple[Step, ...]:
     )
 
 
-def agent(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    greet: tuple[Step, ...] = GREET,
-    arguments: tuple[str | Given | Joined, ...] = (),
-    check: Check | None = None,
-    level: Severity = "must",
-) -> Requirement:
-    """A requirement with a play of its own, which begins with an open run."""
-    return Requirement(name, "agent", section, text, Play(name, (*greet, *steps), arguments=arguments), check, level)
+agent = partial(requirement, "agent", greet=GREET)
+"""A requirement with a play of its own, which begins with an open run."""

@@ -6,7 +6,6 @@ import json
 from typing import Any, Final
 
 from agentwire.codec.kit import (
-    ANY,
     COUNT,
     HELLO,
     STEER,
@@ -14,18 +13,21 @@ from agentwire.codec.kit import (
     AgentBasics,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Given,
-    Has,
-    Joined,
     Kit,
     Line,
-    OneOf,
     Play,
     Requirement,
     Say,
     Transcript,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Given,
+    Has,
+    Joined,
+    OneOf,
 )
 from agentwire_jan import stream_host_requirements as host
 from agentwire_jan.stream_requirement_parts import ASKED, GREET, RESULT, agent, decide, hears, turn, user

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwire.codec.kit import ANY, TOOL, USE, Await, AwaitEnd, Bind, EndInput, Given, Has, Holds, Say, Step
+from agentwire.codec.kit import (
+    TOOL,
+    USE,
+    Await,
+    AwaitEnd,
+    EndInput,
+    Say,
+    Step,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Given,
+    Has,
+    Holds,
+)
 from agentwire_jan.stream_requirement_parts import agent, hears, user
 
 DECLARED: Final = [{"name": TOOL, "description": "Repeats a text.", "capability": "read"}]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwire.codec.kit import COUNT, AgentBasics, Await, AwaitEnd, Bind, EndInput, Line, OneOf, Terminate
+from agentwire.codec.kit import (
+    COUNT,
+    AgentBasics,
+    Await,
+    AwaitEnd,
+    EndInput,
+    Line,
+    Terminate,
+)
+from agentwire.codec.patterns import Bind, OneOf
 from agentwire_levpro.requirement_parts import GREETED, agent, began, call, chat, refusal, refused, result, turn
 
 

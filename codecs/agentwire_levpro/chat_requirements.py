@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwire.codec.kit import ANY, COUNT, HELLO, RUN, RUN_MUCH, RUN_TWO, Again, Await, Bind, Given, Say, Transcript
+from agentwire.codec.kit import (
+    COUNT,
+    HELLO,
+    RUN,
+    RUN_MUCH,
+    RUN_TWO,
+    Again,
+    Await,
+    Say,
+    Transcript,
+)
+from agentwire.codec.patterns import ANY, Bind, Given
 from agentwire_levpro.requirement_parts import (
     ANSWER,
     GREETED,

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
 from agentwire.codec.kit import (
     Await,
     AwaitEnd,
-    Bind,
-    Check,
-    Given,
     HostBasics,
     Let,
     Line,
-    OneOf,
-    Play,
     Reply,
-    Requirement,
     Say,
     Step,
     Transcript,
+    requirement,
 )
+from agentwire.codec.patterns import Bind, Given, OneOf
 
 
 def _event(kind: str, asked: Any = "c", **fields: Any) -> dict[str, Any]:
@@ -119,16 +115,7 @@ BASICS: Final = HostBasics(
 )
 
 
-def _host(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    check: Check | None = None,
-    level: Severity = "must",
-    replies: tuple[Reply, ...] = _REPLIES,
-) -> Requirement:
-    return Requirement(name, "host", section, text, Play(name, steps, replies), check, level)
+_host = partial(requirement, "host", replies=_REPLIES)
 
 
 _REFUSING: Final = (

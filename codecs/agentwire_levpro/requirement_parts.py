@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from agentwire.codec.checking import Severity
-from agentwire.codec.kit import ANY, Await, Bind, Check, Play, Requirement, Say, Step
+from agentwire.codec.kit import (
+    Await,
+    Say,
+    Step,
+    requirement,
+)
+from agentwire.codec.patterns import ANY, Bind
 
 
 def call(asked: Any, method: str, **params: Any) -> Say:
@@ -56,17 +62,8 @@ def turn(text: str, asked: Any = "c") -> tuple[Step, ...]:
     return (chat(text, asked), result(asked, ANSWER))
 
 
-def agent(
-    name: str,
-    section: str,
-    text: str,
-    *steps: Step,
-    check: Check | None = None,
-    level: Severity = "must",
-    orderly: bool = True,
-) -> Requirement:
-    """A requirement with a play of its own; not ``orderly`` if its host breaks the rules of the wire itself."""
-    return Requirement(name, "agent", section, text, Play(name, steps, orderly=orderly), check, level)
+agent = partial(requirement, "agent")
+"""A requirement with a play of its own; not ``orderly`` if its host breaks the rules of the wire itself."""
 
 
 GREETED: Final = call("i", "initialize", protocol_versions=[1])

@@ -16,14 +16,13 @@ from agentwire.codec.kit import (
     AgentBasics,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Given,
     Line,
     Requirement,
     Say,
     Transcript,
 )
+from agentwire.codec.patterns import Bind, Given
 from agentwire_pagent.requirement_parts import GREET_V4, TEXT, USAGE, Make, hears, maker, told, turn, user
 
 

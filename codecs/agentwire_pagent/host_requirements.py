@@ -7,13 +7,10 @@ from typing import Any, Final
 from agentwire.codec.kit import (
     Await,
     AwaitEnd,
-    Bind,
     Check,
-    Given,
     HostBasics,
     Let,
     Line,
-    OneOf,
     Play,
     Reply,
     Requirement,
@@ -21,6 +18,7 @@ from agentwire.codec.kit import (
     Step,
     Transcript,
 )
+from agentwire.codec.patterns import Bind, Given, OneOf
 
 
 def _note(method: str, **params: Any) -> Say:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agentwire.codec.checking import Severity
-from agentwire.codec.kit import Absent, Await, Bind, Check, OneOf, Play, Requirement, Say, Step
+from agentwire.codec.kit import (
+    Await,
+    Check,
+    Play,
+    Requirement,
+    Say,
+    Step,
+)
+from agentwire.codec.patterns import Absent, Bind, OneOf
 
 
 def told(method: str, **params: Any) -> dict[str, Any]:

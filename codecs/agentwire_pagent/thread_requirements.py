@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentwire.codec.kit import (
-    ANY,
     HELLO,
     Again,
     Await,
-    Bind,
-    Given,
-    Holds,
-    Joined,
     Play,
     Requirement,
     Say,
     Step,
     Transcript,
+)
+from agentwire.codec.patterns import (
+    ANY,
+    Bind,
+    Given,
+    Holds,
+    Joined,
 )
 from agentwire_pagent.requirement_parts import FENCE, GREET_V4, hears, maker, told, turn
 

@@ -13,14 +13,13 @@ from agentwire.codec.kit import (
     RUN_TWO,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Given,
     Play,
     Requirement,
     Say,
     Transcript,
 )
+from agentwire.codec.patterns import Bind, Given
 from agentwire_pagent.requirement_parts import (
     FENCE,
     GREET_V4,

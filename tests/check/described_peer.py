@@ -12,22 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from agentwire.codec.kit import (
-    Absent,
     Again,
     Await,
     AwaitEnd,
-    Bind,
     EndInput,
-    Given,
     HangUp,
-    Has,
-    Holds,
-    Joined,
     Let,
-    OneOf,
     Play,
     Say,
     Terminate,
+)
+from agentwire.codec.patterns import (
+    Absent,
+    Bind,
+    Given,
+    Has,
+    Holds,
+    Joined,
+    OneOf,
     filled,
 )
 

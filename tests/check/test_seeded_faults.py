@@ -21,7 +21,13 @@ from agentwire.check.findings import Finding, judge, unplayed
 from agentwire.check.host_matrix import left
 from agentwire.check.hosts import settle
 from agentwire.check.provided import provide
-from agentwire.codec.kit import AwaitEnd, HangUp, Requirement, Role, Transcript
+from agentwire.codec.kit import (
+    AwaitEnd,
+    HangUp,
+    Requirement,
+    Role,
+    Transcript,
+)
 
 pytestmark = pytest.mark.slow
 
